@@ -1,0 +1,62 @@
+# Two commands from a fresh machine: `make demo` and `make test`. Each sets up `.venv` by itself
+# from Python >= 3.11, a C++ compiler and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
+SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/gradsieve/kernel/*.?pp src/gradsieve/kernel/src/*)
+
+.PHONY: help demo test lint types bench docs sanitize wheel clean
+
+help:
+	@echo "make demo      train networks with the sieve off and on, and compare (3 minutes)"
+	@echo "make test      every test, the linter and the type checker"
+	@echo "make bench     what an update costs, against PyTorch and JAX"
+	@echo "make docs      the documentation, as HTML under docs/_build"
+	@echo "make sanitize  the kernel's tests under the address and undefined-behaviour sanitizers"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("gradsieve needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core.stamp: $(BIN)/python $(SOURCES)
+	@echo "Setting up .venv and compiling the kernel (about a minute) …"
+	$(PIP) .
+	@touch $@
+
+$(VENV)/dev.stamp: $(BIN)/python $(SOURCES)
+	@echo "Setting up .venv with everything that the tests use (some minutes) …"
+	$(PIP) torch==2.13.0
+	$(PIP) scikit-build-core nanobind ninja cmake
+	$(PIP) --no-build-isolation -e '.[torch,ray,onnx,parquet,tensorboard,sklearn,docs,dev]'
+	@touch $(VENV)/core.stamp $@
+
+demo: $(VENV)/core.stamp
+	$(BIN)/gradsieve demo
+
+test: $(VENV)/dev.stamp lint types
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+bench: $(VENV)/dev.stamp
+	$(PIP) '.[bench]'
+	$(BIN)/gradsieve bench
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+sanitize: $(VENV)/dev.stamp
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/sanitize.sh
+
+wheel: $(VENV)/dev.stamp
+	$(BIN)/pip wheel --no-deps -w dist .
+
+clean:
+	rm -rf build dist $(VENV)

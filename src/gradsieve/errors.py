@@ -1,0 +1,24 @@
+"""What goes wrong, said in one place: every error that gradsieve raises on purpose.
+
+A `GradsieveError` names the argument or file, what it was and what it may be. The command line
+prints its message without a traceback and exits with 2.
+"""
+
+
+class GradsieveError(Exception):
+    """Base class of every error that gradsieve raises on purpose."""
+
+
+class InvalidArgument(GradsieveError, ValueError):
+    """An argument has a value, shape or type that does not fit."""
+
+
+class InvalidFile(GradsieveError, ValueError):
+    """A file is not what it should be: foreign, truncated, damaged or unreadable."""
+
+
+class MissingExtra(GradsieveError, ImportError):
+    """A feature needs an optional package that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an extra: pip install 'gradsieve[{extra}]'")

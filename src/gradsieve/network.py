@@ -1,0 +1,208 @@
+"""The simple recurrent network of the paper's Eq. 1: its weights, their initial values, their file.
+
+`Weights` is five arrays that share one flat vector, so that whatever treats all weights alike
+(a velocity, a step, a norm) is one operation on `flat`. A network, a gradient and an update are
+all `Weights`. Nothing here computes with a network: see `gradsieve.flow`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.files import write_atomically
+
+Array = NDArray[Any]
+Output = Literal["softmax", "linear"]
+
+FIELDS = ("w_in", "w_rec", "b", "w_out", "b_out")
+FORMAT = "gradsieve-srn-1"
+
+
+def field_shapes(inputs: int, hidden: int, outputs: int) -> tuple[tuple[int, ...], ...]:
+    """Shapes of w_in, w_rec, b, w_out, b_out, in the order in which `flat` holds them."""
+    return (inputs, hidden), (hidden, hidden), (hidden,), (hidden, outputs), (outputs,)
+
+
+class Weights:
+    """Five arrays w_in (I,H), w_rec (H,H), b (H,), w_out (H,O), b_out (O,), views of one `flat`."""
+
+    __slots__ = ("b", "b_out", "flat", "hidden", "inputs", "outputs", "w_in", "w_out", "w_rec")
+
+    inputs: int
+    hidden: int
+    outputs: int
+    flat: Array
+    w_in: Array
+    w_rec: Array
+    b: Array
+    w_out: Array
+    b_out: Array
+
+    def __init__(
+        self, w_in: ArrayLike, w_rec: ArrayLike, b: ArrayLike, w_out: ArrayLike, b_out: ArrayLike
+    ) -> None:
+        given = [np.asarray(value) for value in (w_in, w_rec, b, w_out, b_out)]
+        _check_fields(given)
+        inputs, hidden = given[0].shape
+        dtype = np.result_type(*given)
+        if dtype not in (np.float32, np.float64):
+            dtype = np.dtype(np.float64)
+        self._adopt(
+            np.concatenate([value.ravel() for value in given]).astype(dtype, copy=False),
+            (inputs, hidden, given[3].shape[1]),
+        )
+
+    def _adopt(self, flat: Array, sizes: tuple[int, int, int]) -> None:
+        self.inputs, self.hidden, self.outputs = sizes
+        self.flat = flat
+        start = 0
+        for name, shape in zip(FIELDS, field_shapes(*sizes), strict=True):
+            stop = start + math.prod(shape)
+            setattr(self, name, flat[start:stop].reshape(shape))
+            start = stop
+
+    def like(self, flat: Array) -> Weights:
+        """Plain `Weights` of these sizes over another flat vector, which is not copied."""
+        weights = Weights.__new__(Weights)
+        weights._adopt(flat, (self.inputs, self.hidden, self.outputs))
+        return weights
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.flat.dtype
+
+    def fields(self) -> dict[str, Array]:
+        """The five arrays by name."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden}, "
+            f"outputs={self.outputs}, dtype={self.dtype})"
+        )
+
+
+class SRN(Weights):
+    """A simple recurrent network (Eq. 1): tanh units, a softmax or linear output.
+
+    >>> net = SRN.random(6, 100, 4, output="softmax", variance=0.01, seed=0)
+    >>> net.w_rec.shape, net.output
+    ((100, 100), 'softmax')
+    """
+
+    __slots__ = ("output",)
+
+    output: Output
+
+    def __init__(
+        self,
+        w_in: ArrayLike,
+        w_rec: ArrayLike,
+        b: ArrayLike,
+        w_out: ArrayLike,
+        b_out: ArrayLike,
+        output: Output = "softmax",
+    ) -> None:
+        super().__init__(w_in, w_rec, b, w_out, b_out)
+        self.output = _known_output(output)
+        if not np.isfinite(self.flat).all():
+            raise InvalidArgument("network weights contain NaN or infinity")
+
+    @classmethod
+    def random(
+        cls,
+        inputs: int,
+        hidden: int,
+        outputs: int,
+        output: Output = "softmax",
+        variance: float = 0.01,
+        seed: int = 0,
+        dtype: DTypeLike = np.float32,
+    ) -> SRN:
+        """Matrices from a Gaussian of this *variance*, biases zero (the paper's sigma, DESIGN 2)."""
+        for name, size in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
+            if size < 1:
+                raise InvalidArgument(f"{name} is {size}; it must be at least 1")
+        if not (math.isfinite(variance) and variance >= 0):
+            raise InvalidArgument(f"variance is {variance}; it must be a number of at least 0")
+        generator = np.random.Generator(np.random.PCG64(seed))
+        values = {
+            name: generator.standard_normal(shape) * math.sqrt(variance)
+            if len(shape) == 2
+            else np.zeros(shape)
+            for name, shape in zip(FIELDS, field_shapes(inputs, hidden, outputs), strict=True)
+        }
+        return cls(**values, output=output).astype(dtype)
+
+    def copy(self) -> SRN:
+        return self.replaced(self.flat.copy())
+
+    def astype(self, dtype: DTypeLike) -> SRN:
+        return self.replaced(self.flat.astype(dtype))
+
+    def replaced(self, flat: Array) -> SRN:
+        """A network of this shape and output over another flat vector, which is not copied."""
+        net = SRN.__new__(SRN)
+        net._adopt(flat, (self.inputs, self.hidden, self.outputs))
+        net.output = self.output
+        return net
+
+    def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
+        """Write the weights as safetensors, atomically; `extra` is JSON that goes along."""
+        metadata = {"format": FORMAT, "output": self.output, "extra": json.dumps(extra or {})}
+        write_atomically(Path(path), to_safetensors(self.fields(), metadata=metadata))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SRN:
+        return cls.load_with_extra(path)[0]
+
+    @classmethod
+    def load_with_extra(cls, path: str | os.PathLike[str]) -> tuple[Self, dict[str, Any]]:
+        """The network and the `extra` that was saved with it."""
+        try:
+            with safe_open(os.fspath(path), framework="np") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != FORMAT:
+                    raise InvalidFile(f"{path}: a safetensors file, but not a gradsieve network")
+                values = {name: file.get_tensor(name) for name in FIELDS}
+            extra = json.loads(metadata.get("extra", "{}"))
+            return cls(**values, output=metadata.get("output")), extra  # type: ignore[arg-type]
+        except FileNotFoundError as error:
+            raise InvalidFile(f"{path}: no such file") from error
+        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            raise InvalidFile(f"{path}: not a readable gradsieve network ({error})") from error
+        except InvalidArgument as error:
+            raise InvalidFile(f"{path}: {error}") from error
+
+
+def _known_output(output: str) -> Output:
+    if output not in ("softmax", "linear"):
+        raise InvalidArgument(f"output is {output!r}; it may be 'softmax' or 'linear'")
+    return output  # type: ignore[return-value]
+
+
+def _check_fields(given: list[Array]) -> None:
+    for name, value, axes in zip(FIELDS, given, (2, 2, 1, 2, 1), strict=True):
+        if value.ndim != axes or 0 in value.shape:
+            raise InvalidArgument(
+                f"{name} has shape {value.shape}; it must have {axes} axes, none of them empty"
+            )
+        if value.dtype.kind not in "fiu":
+            raise InvalidArgument(f"{name} has dtype {value.dtype}; it must hold real numbers")
+    expected = field_shapes(given[0].shape[0], given[0].shape[1], given[3].shape[1])
+    for name, value, shape in zip(FIELDS, given, expected, strict=True):
+        if value.shape != shape:
+            raise InvalidArgument(
+                f"{name} has shape {value.shape}; beside w_in {given[0].shape} and "
+                f"w_out {given[3].shape} it must be {shape}"
+            )

@@ -1,0 +1,236 @@
+"""The reference engine: DESIGN section 3 in NumPy and float64, a page of it, for reading.
+
+It is the oracle of the compiled kernel. Letters are the paper's: z states, D slopes, e errors,
+delta deltas; `da`, `dz`, `ddelta` are their changes along an update (the full and the frozen
+estimator); `lam` and `mu` are the adjoints of ddelta and da (the gradient of S and Q).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradsieve.flow import Estimator, Flow, Measure, Norms
+from gradsieve.network import SRN, Array, Weights
+
+
+def forward(net: SRN, u: Array, starts: Array | None) -> tuple[Array, Array]:
+    """States z(0)…z(T) and slopes D(1)…D(T), Eq. 1."""
+    steps, batch, _ = u.shape
+    states = np.zeros((steps + 1, batch, net.hidden))
+    slopes = np.empty((steps, batch, net.hidden))
+    drive = u @ net.w_in + net.b
+    for n in range(1, steps + 1):
+        a = drive[n - 1] + states[n - 1] @ net.w_rec
+        decay = np.exp(-2 * np.abs(a))
+        states[n] = np.tanh(a)
+        slopes[n - 1] = 4 * decay / (1 + decay) ** 2  # 1 - tanh², without its cancellation
+        if starts is not None:
+            states[n][n <= starts] = 0
+            slopes[n - 1][n <= starts] = 0
+    return states, slopes
+
+
+def read_out(net: SRN, states: Array) -> Array:
+    """Outputs g(z w_out + b_out): probabilities or values."""
+    y = states @ net.w_out + net.b_out
+    if net.output == "linear":
+        return y
+    power = np.exp(y - y.max(axis=-1, keepdims=True))
+    return power / power.sum(axis=-1, keepdims=True)
+
+
+def predict(net: SRN, u: Array, starts: Array | None, per_step: bool) -> Array:
+    net = net.astype(np.float64)
+    states, _ = forward(net, u.astype(np.float64), starts)
+    return read_out(net, states[1:] if per_step else states[-1])
+
+
+class ReferenceFlow(Flow):
+    """See `Flow`."""
+
+    engine = "reference"
+
+    def __init__(self, net: SRN, u: Array, t: Array, starts: Array | None) -> None:
+        self.net, self.u, self.t, self.starts = net.astype(np.float64), u.astype(float), t, starts
+        with np.errstate(all="ignore"):
+            self.states, self.slopes = forward(self.net, self.u, starts)
+            self._read_out()
+            self._backward()
+
+    def _read_out(self) -> None:
+        """Loss, outputs and errors e(n); e is zero at a step that has no target."""
+        net, steps = self.net, self.states[1:]
+        self.outputs = read_out(net, steps if self.per_step else steps[-1])
+        if net.output == "softmax":
+            target = np.eye(net.outputs)[self.t]
+            y = (steps if self.per_step else steps[-1]) @ net.w_out + net.b_out
+            top = y.max(axis=-1, keepdims=True)
+            log_total = top + np.log(np.exp(y - top).sum(axis=-1, keepdims=True))
+            losses = (target * (log_total - y)).sum(axis=-1)
+        else:
+            target = self.t.astype(np.float64)
+            losses = 0.5 * ((self.outputs - target) ** 2).sum(axis=-1)
+        e = self.outputs - target
+        if self.per_step:
+            active = self._active()
+            e, losses = e * active[..., None], losses * active
+        self.errors = e
+        self.loss = float(losses.sum())
+
+    def _active(self) -> Array:
+        """(T,B): whether a step is part of the sequence."""
+        n = np.arange(1, self.length + 1)[:, None]
+        if self.starts is None:
+            return np.ones((self.length, self.u.shape[1]), dtype=bool)
+        return n > self.starts
+
+    def _backward(self) -> None:
+        """Deltas (Eq. 2), scaled by powers of two as they go, and the gradient."""
+        net, D = self.net, self.slopes
+        steps = self.length
+        delta = np.zeros_like(D)
+        exponents = np.zeros(steps, dtype=np.int64)
+        for n in range(steps, 0, -1):
+            back = np.zeros_like(D[0])
+            exponent = 0
+            if n < steps:
+                back = delta[n] @ net.w_rec.T
+                exponent = exponents[n]
+            if self.per_step or n == steps:
+                e = self.errors[n - 1] if self.per_step else self.errors
+                back = back + np.ldexp(e @ net.w_out.T, -exponent)
+            row = back * D[n - 1]
+            largest = np.abs(row).max()
+            shift = int(np.frexp(largest)[1]) if np.isfinite(largest) and largest > 0 else 0
+            delta[n - 1] = np.ldexp(row, -shift)
+            exponents[n - 1] = exponent + shift
+        self.scaled_deltas, self.exponents = delta, exponents
+        true = self.deltas
+        z, u = self.states, self.u
+        z_out = z[1:] if self.per_step else z[-1:]
+        e_out = self.errors if self.per_step else self.errors[None]
+        self.gradient = Weights(
+            w_in=np.einsum("nbi,nbh->ih", u, true),
+            w_rec=np.einsum("nbi,nbh->ih", z[:-1], true),
+            b=true.sum(axis=(0, 1)),
+            w_out=np.einsum("nbh,nbo->ho", z_out, e_out),
+            b_out=e_out.sum(axis=(0, 1)),
+        )
+
+    def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
+        T, far = self.length, self.length - horizon
+        near_delta, far_delta = self.scaled_deltas[T - 1], self.scaled_deltas[far - 1]
+        near_norms = np.linalg.norm(near_delta, axis=1)
+        far_norms = np.linalg.norm(far_delta, axis=1)
+        near_products = far_products = np.zeros_like(near_norms)
+        if update is not None:
+            near_change, far_change = (self._full if estimator == "full" else self._frozen)(
+                update, far
+            )
+            near_products = (near_delta * near_change).sum(axis=1)
+            far_products = (far_delta * far_change).sum(axis=1)
+        return Norms(
+            near_norm=float(near_norms.sum()),
+            near_slope=float(_over(near_products, near_norms).sum()),
+            far_norm=float(far_norms.sum()),
+            far_slope=float(_over(far_products, far_norms).sum()),
+            far_square=float((far_norms**2).sum()),
+            far_product=float(far_products.sum()),
+            near_exponent=int(self.exponents[T - 1]),
+            far_exponent=int(self.exponents[far - 1]),
+        )
+
+    def _frozen(self, update: Weights, far: int) -> tuple[Array, Array]:
+        """ddelta(T), ddelta(T-h) with D held fixed: Lemma 1, as one recursion."""
+        delta, D = self.scaled_deltas, self.slopes
+        near = ddelta = np.zeros_like(delta[0])
+        for n in range(self.length - 1, far - 1, -1):
+            ddelta = ddelta @ self.net.w_rec.T + delta[n] @ update.w_rec.T
+            ddelta = np.ldexp(ddelta * D[n - 1], self.exponents[n] - self.exponents[n - 1])
+        return near, ddelta
+
+    def _full(self, update: Weights, far: int) -> tuple[Array, Array]:
+        """ddelta(T), ddelta(T-h) with nothing held fixed (DESIGN section 3)."""
+        net, T = self.net, self.length
+        z, D, delta = self.states, self.slopes, self.scaled_deltas
+        da = self.u @ update.w_in + z[:-1] @ update.w_rec + update.b
+        dz = np.zeros_like(z[0])
+        for n in range(1, T + 1):
+            da[n - 1] += dz @ net.w_rec
+            dz = D[n - 1] * da[n - 1]
+        e = self.errors
+        dy = dz @ net.w_out + z[T] @ update.w_out + update.b_out
+        de = self._output_jacobian(dy)
+        # (e w_outᵀ)∘dD(n) = -2 z(n)∘da(n)∘delta(n), and likewise at every earlier step.
+        ddelta = np.ldexp((de @ net.w_out.T + e @ update.w_out.T) * D[T - 1], -self.exponents[T - 1])
+        ddelta = near = ddelta - 2 * z[T] * da[T - 1] * delta[T - 1]
+        for n in range(T - 1, far - 1, -1):
+            ddelta = (ddelta @ net.w_rec.T + delta[n] @ update.w_rec.T) * D[n - 1]
+            ddelta = np.ldexp(ddelta, self.exponents[n] - self.exponents[n - 1])
+            ddelta = ddelta - 2 * z[n] * da[n - 1] * delta[n - 1]
+        return near, ddelta
+
+    def _output_jacobian(self, dy: Array) -> Array:
+        """de from dy at the last step: dy, or (diag p - pᵀp) dy for softmax. It is symmetric."""
+        if self.net.output == "linear":
+            return dy
+        p = self.outputs
+        return p * (dy - (p * dy).sum(axis=-1, keepdims=True))
+
+    def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
+        net, T, far = self.net, self.length, self.length - horizon
+        z, D, delta, exponents = self.states, self.slopes, self.scaled_deltas, self.exponents
+        lam_far, lam_near = self._seeds(far, of)
+        w_rec = np.zeros_like(net.w_rec)
+        lam = np.zeros_like(delta)  # lam[n-1] is the adjoint of ddelta(n), in complementary units
+        lam[far - 1] = lam_far
+        for n in range(far, T):
+            slope_lam = np.ldexp(lam[n - 1] * D[n - 1], exponents[n] - exponents[n - 1])
+            w_rec += slope_lam.T @ delta[n]
+            lam[n] = slope_lam @ net.w_rec
+        if estimator == "frozen":
+            zero = np.zeros
+            return Weights(
+                zero(net.w_in.shape), w_rec, zero(net.hidden), zero(net.w_out.shape), zero(net.outputs)
+            )
+        lam[T - 1] += lam_near
+        e = self.errors
+        top = np.ldexp(lam[T - 1] * D[T - 1], -exponents[T - 1])
+        dy = self._output_jacobian(top @ net.w_out)
+        mu = -2 * z[1:] * delta * lam
+        mu[T - 1] += (dy @ net.w_out.T) * D[T - 1]
+        for n in range(T - 1, 0, -1):
+            mu[n - 1] += (mu[n] @ net.w_rec.T) * D[n - 1]
+        return Weights(
+            w_in=np.einsum("nbi,nbh->ih", self.u, mu),
+            w_rec=w_rec + np.einsum("nbi,nbh->ih", z[:-1], mu),
+            b=mu.sum(axis=(0, 1)),
+            w_out=top.T @ e + z[T].T @ dy,
+            b_out=dy.sum(axis=0),
+        )
+
+    def _seeds(self, far: int, of: Measure) -> tuple[Array, Array]:
+        """The derivative of S or Q by delta(T-h) and by delta(T)."""
+        near_delta, far_delta = self.scaled_deltas[-1], self.scaled_deltas[far - 1]
+        if of == "S":
+            return far_delta, np.zeros_like(near_delta)
+        near_norms = np.linalg.norm(near_delta, axis=1, keepdims=True)
+        far_norms = np.linalg.norm(far_delta, axis=1, keepdims=True)
+        scale = 1 / np.log(10)
+        return (
+            -scale * _over(far_delta, far_norms * far_norms.sum()),
+            scale * _over(near_delta, near_norms * near_norms.sum()),
+        )
+
+    def example_products(self, direction: Weights) -> Array:
+        true, z = self.deltas, self.states
+        carried = self.u @ direction.w_in + z[:-1] @ direction.w_rec + direction.b
+        z_out = z[1:] if self.per_step else z[-1:]
+        e_out = self.errors if self.per_step else self.errors[None]
+        products = (true * carried).sum(axis=(0, 2))
+        return products + (e_out * (z_out @ direction.w_out + direction.b_out)).sum(axis=(0, 2))
+
+
+def _over(values: Array, norms: Array) -> Array:
+    """values / norms, and zero where a delta is exactly zero."""
+    return np.divide(values, norms, out=np.zeros(np.broadcast(values, norms).shape), where=norms > 0)
