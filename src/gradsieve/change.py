@@ -1,0 +1,124 @@
+"""What an update does to the far gradient: S, dS, Q and dQ, before the update is made.
+
+S = ½ Σ ‖δ(T−h)‖² (Eq. 4) and Q = log10(mean ‖δ(T)‖ / mean ‖δ(T−h)‖) (Eq. 14) come from a flow;
+dS and dQ are their derivatives along an update. Two estimators (DESIGN section 3):
+
+- `frozen` is the paper's Lemma 1: D(n) = f′(a(n)) is held fixed, only w_rec moves;
+- `full` holds nothing fixed: the update also moves the states, the slopes and the error.
+
+This module turns an engine's scaled sums (`flow.Norms`) into numbers; it does no array arithmetic
+of its own but the last product in `example_contributions`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradsieve.errors import InvalidArgument
+from gradsieve.flow import Estimator, Flow, Measure, Norms, checked_horizon
+from gradsieve.network import Array, Weights
+
+SMALLEST = math.ulp(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NormChange:
+    """The far gradient of one minibatch and its predicted change by one update."""
+
+    S: float  # ½ Σ ‖δ(T−h)‖²
+    dS: float  # its change; never rounds to zero while its sign is known
+    relative: float  # dS / (2S): the relative change of the norm, however small S is
+    Q: float  # log10 of near over far: positive is vanished, negative exploded
+    dQ: float  # its change
+
+
+def norm_change(
+    flow: Flow, update: Weights, horizon: int | None = None, estimator: Estimator = "full"
+) -> NormChange:
+    """Predict what `update` does to the far gradient of this minibatch.
+
+    Args:
+        flow: the minibatch, gone forward and backward.
+        update: the change of the weights, all five fields (`frozen` looks at w_rec only).
+        horizon: h, how many steps before the end "far" is; T−1 by default.
+        estimator: "full", or "frozen" for the paper's Lemma 1.
+    """
+    if update.flat.shape != flow.net.flat.shape or update.w_in.shape != flow.net.w_in.shape:
+        raise InvalidArgument(f"update is {update!r}; it must fit the network, {flow.net!r}")
+    flow = flow.of_last_step()
+    return summarise(flow.norms(update, checked_horizon(flow, horizon), checked(estimator)))
+
+
+def q_factor(flow: Flow, horizon: int | None = None) -> float:
+    """Q alone (Eq. 14), which costs next to nothing."""
+    flow = flow.of_last_step()
+    return summarise(flow.norms(None, checked_horizon(flow, horizon), "full")).Q
+
+
+def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> Weights:
+    """The full derivative of Q, or of S, by every weight of the network."""
+    if of not in ("Q", "S"):
+        raise InvalidArgument(f"of is {of!r}; it may be 'Q' or 'S'")
+    flow = flow.of_last_step()
+    horizon = checked_horizon(flow, horizon)
+    gradient = flow.norm_gradient(horizon, of, "full")
+    if of == "S":
+        gradient.flat[:] = np.ldexp(gradient.flat, 2 * _far_exponent(flow, horizon))
+    return gradient
+
+
+def example_contributions(
+    flow: Flow,
+    learning_rate: float,
+    horizon: int | None = None,
+    estimator: Estimator = "full",
+) -> Array:
+    """(B,): the share of each example in the dS of the plain update −α Σ gᵢ.
+
+    Contribution i is ⟨∂S/∂w, −α gᵢ⟩: the dS of the update by that example alone.
+    """
+    last = flow.of_last_step()
+    horizon = checked_horizon(last, horizon)
+    direction = last.norm_gradient(horizon, "S", checked(estimator))
+    scaled = -learning_rate * flow.example_products(direction)
+    exponent = 2 * _far_exponent(last, horizon)
+    true = np.ldexp(scaled, exponent)
+    return np.where((true == 0) & (scaled != 0), np.copysign(SMALLEST, scaled), true)
+
+
+def checked(estimator: str) -> Estimator:
+    if estimator not in ("full", "frozen"):
+        raise InvalidArgument(f"estimator is {estimator!r}; it may be 'full' or 'frozen'")
+    return estimator  # type: ignore[return-value]
+
+
+def summarise(norms: Norms) -> NormChange:
+    """S, dS, dS/(2S), Q and dQ from an engine's scaled sums."""
+    near, far, square = norms.near_norm, norms.far_norm, norms.far_square
+    if not math.isfinite(near + far + square + norms.far_product):
+        return NormChange(math.nan, math.nan, math.nan, math.nan, math.nan)
+    exponent = 2 * norms.far_exponent
+    S = _unscaled(0.5 * square, exponent)
+    dS = _unscaled(norms.far_product, exponent)
+    if far == 0 or near == 0:
+        Q = math.inf if near > 0 else math.nan
+        return NormChange(S, dS, math.nan, Q, math.nan)
+    Q = math.log10(near / far) + (norms.near_exponent - norms.far_exponent) * math.log10(2)
+    dQ = (norms.near_slope / near - norms.far_slope / far) / math.log(10)
+    return NormChange(S, dS, norms.far_product / square, Q, dQ)
+
+
+def _far_exponent(flow: Flow, horizon: int) -> int:
+    return int(flow.exponents[flow.length - horizon - 1])
+
+
+def _unscaled(value: float, exponent: int) -> float:
+    """value · 2**exponent; underflow stops at the smallest number so that the sign survives."""
+    try:
+        result = math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return math.copysign(SMALLEST, value) if result == 0 and value != 0 else result
