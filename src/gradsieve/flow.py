@@ -85,7 +85,7 @@ class Flow(ABC):
         """
         if not self.per_step:
             return self
-        return backpropagate(self.net, self.u, self.t[-1], self.engine, self.starts)
+        return propagate(self.net, self.u, self.t[-1], self.starts, self.engine)
 
     @abstractmethod
     def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
@@ -124,7 +124,18 @@ def backpropagate(
         reuse: a flow of the same sizes and engine whose memory may be overwritten; that older flow
             must not be used any more.
     """
-    u, t, starts = checked_batch(net, u, t, starts)
+    return propagate(net, *checked_batch(net, u, t, starts), engine=engine, reuse=reuse)
+
+
+def propagate(
+    net: SRN,
+    u: Array,
+    t: Array,
+    starts: Array | None,
+    engine: Engine = "native",
+    reuse: Flow | None = None,
+) -> Flow:
+    """`backpropagate` on arrays that `checked_batch` has passed: the training loop's way in."""
     if engine == "reference":
         from gradsieve.reference import ReferenceFlow
 

@@ -1,0 +1,55 @@
+"""gradsieve: see how far back a recurrent network can learn, and keep the updates that hold it.
+
+A network, a minibatch, and how far its gradient reaches:
+
+>>> import gradsieve as gs
+>>> task = gs.tasks.temporal_order(length=100)
+>>> net = gs.SRN.random(task.inputs, 100, task.outputs, output=task.output, variance=0.01, seed=0)
+>>> u, t = task.sample(10, seed=1)
+>>> flow = gs.backpropagate(net, u, t)
+
+What an update would do to that reach, before it is made:
+
+>>> update = flow.gradient.like(-1e-5 * flow.gradient.flat)
+>>> change = gs.norm_change(flow, update)
+>>> gs.Sieve(q_range=(-1.0, 1.0)).judge(change).reason
+'in range'
+"""
+
+from gradsieve import tasks
+from gradsieve.change import (
+    NormChange,
+    example_contributions,
+    norm_change,
+    norm_gradient,
+    q_factor,
+)
+from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile, MissingExtra
+from gradsieve.flow import Flow, backpropagate, predict
+from gradsieve.network import SRN, Weights
+from gradsieve.sieve import Sieve, Verdict
+from gradsieve.training import Run, train
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "tasks",
+    "SRN",
+    "Weights",
+    "Flow",
+    "backpropagate",
+    "predict",
+    "NormChange",
+    "norm_change",
+    "norm_gradient",
+    "q_factor",
+    "example_contributions",
+    "Sieve",
+    "Verdict",
+    "Run",
+    "train",
+    "GradsieveError",
+    "InvalidArgument",
+    "InvalidFile",
+    "MissingExtra",
+]

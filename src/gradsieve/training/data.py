@@ -1,0 +1,94 @@
+"""Training, validation and test sequences, held so that a minibatch is one cheap gather."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from gradsieve.flow import checked_batch
+from gradsieve.network import SRN, Array, Output
+
+
+class Task(Protocol):
+    """What a network can be trained on. `gradsieve.tasks` has four; bring your own.
+
+    A task draws fresh sequences (`sample_with_starts`) or, with `OwnSequences`, brings its own.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def output(self) -> Output: ...
+    @property
+    def constant_guess(self) -> float: ...
+    def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]: ...
+    def accuracy(self, outputs: Array, t: Array) -> float: ...
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """N sequences: u (N,T,I), t (N,…) and, where lengths differ, starts (N,)."""
+
+    u: Array
+    t: Array
+    starts: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.u)
+
+    def batch(self, indices: Array | slice) -> tuple[Array, Array, Array | None]:
+        """u (T,B,I), t and starts of these sequences; time first, without another copy."""
+        t = self.t[indices]
+        return (
+            self.u[indices].transpose(1, 0, 2),
+            t if not self.per_step else np.swapaxes(t, 0, 1),
+            None if self.starts is None else self.starts[indices],
+        )
+
+    @property
+    def per_step(self) -> bool:
+        return self.t.ndim == (2 if self.t.dtype.kind in "iu" else 3)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What one run learns from, is chosen by, and is finally tested on."""
+
+    train: Sequences
+    validation: Sequences
+    test: Sequences
+
+
+@runtime_checkable
+class OwnSequences(Protocol):
+    """A task that brings a fixed set of sequences instead of drawing them."""
+
+    def data(self) -> Data: ...
+
+
+def draw(task: Task, net: SRN, sizes: tuple[int, int, int], seed: int) -> Data:
+    """The run's data, checked once against the network so that the loop need not."""
+    if isinstance(task, OwnSequences):
+        own = task.data()
+        return Data(*(_checked(part, net) for part in (own.train, own.validation, own.test)))
+    seeds = np.random.SeedSequence(seed).generate_state(3)
+    parts = []
+    for count, part_seed in zip(sizes, seeds, strict=True):
+        u, t, starts = task.sample_with_starts(count, int(part_seed))
+        parts.append(_checked(Sequences(u.transpose(1, 0, 2), t, starts), net))
+    return Data(*parts)
+
+
+def _checked(part: Sequences, net: SRN) -> Sequences:
+    u, t, starts = checked_batch(net, *part.batch(slice(None)))
+    return Sequences(
+        np.ascontiguousarray(u.transpose(1, 0, 2)),
+        np.ascontiguousarray(np.swapaxes(t, 0, 1)) if part.per_step else t,
+        starts,
+    )

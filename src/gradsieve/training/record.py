@@ -1,0 +1,142 @@
+"""The folder of a run: what it is, what happened, where it stands; whole after any crash.
+
+    run.json                what was asked, and with which versions
+    history.jsonl           one JSON object per validation
+    checkpoint.safetensors  weights, velocity, best weights and counters at the last checkpoint
+    initial.safetensors     the network before training
+    network.safetensors     the best network by validation
+    result.json             the outcome, once there is one
+
+Everything is JSON or safetensors: a file from a stranger can be read, never run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from gradsieve.errors import GradsieveError, InvalidFile
+from gradsieve.files import write_atomically
+from gradsieve.network import Array
+
+FORMAT = "gradsieve-run-1"
+CHECKPOINT_FORMAT = "gradsieve-checkpoint-1"
+ARRAYS = ("weights", "velocity", "best")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run at the end of an epoch: all that the next epoch depends on."""
+
+    weights: Array
+    velocity: Array
+    best: Array
+    progress: dict[str, Any]  # counters: plain JSON
+
+
+def versions() -> dict[str, str]:
+    """What computed a result."""
+    import gradsieve
+    from gradsieve.kernel import isa
+
+    return {
+        "gradsieve": gradsieve.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform}-{platform.machine()}",
+        "isa": isa(),
+    }
+
+
+class RunFolder:
+    """Reads and writes one run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def write_json(self, name: str, value: dict[str, Any]) -> None:
+        write_atomically(self / name, json.dumps(value, indent=1) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any] | None:
+        """The file's object, or None if there is no such file."""
+        try:
+            value = json.loads((self / name).read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InvalidFile(f"{self / name}: not readable as JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise InvalidFile(f"{self / name}: not a JSON object")
+        return value
+
+    def append_history(self, record: dict[str, Any]) -> None:
+        try:
+            with (self / "history.jsonl").open("a") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise GradsieveError(
+                f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
+            ) from error
+
+    def read_history(self) -> list[dict[str, Any]]:
+        """All whole records; a torn or foreign line is passed over."""
+        try:
+            lines = (self / "history.jsonl").read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        records = []
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict) and "epoch" in record:
+                records.append(record)
+        return records
+
+    def rewind_history(self, epoch: int) -> list[dict[str, Any]]:
+        """Drop what lies after the checkpoint, so that going on writes it anew."""
+        records = [record for record in self.read_history() if record["epoch"] <= epoch]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        write_atomically(self / "history.jsonl", lines)
+        return records
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
+        metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
+        write_atomically(self / "checkpoint.safetensors", to_safetensors(arrays, metadata))
+
+    def load_checkpoint(self, like: Array) -> Checkpoint | None:
+        """The last checkpoint, or None if there is none; it must fit vectors of this size."""
+        path = self / "checkpoint.safetensors"
+        if not path.exists():
+            return None
+        try:
+            with safe_open(str(path), framework="np") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != CHECKPOINT_FORMAT:
+                    raise InvalidFile(f"{path}: not a gradsieve checkpoint")
+                arrays = {name: file.get_tensor(name) for name in ARRAYS}
+            progress = json.loads(metadata["progress"])
+        except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+            raise InvalidFile(
+                f"{path}: damaged or not a checkpoint ({error}); remove it to start afresh"
+            ) from error
+        for name, array in arrays.items():
+            if array.shape != like.shape or array.dtype != like.dtype:
+                raise InvalidFile(
+                    f"{path}: {name} is {array.dtype}{array.shape}, the network's weights are "
+                    f"{like.dtype}{like.shape}"
+                )
+        return Checkpoint(**arrays, progress=progress)

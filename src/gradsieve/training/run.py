@@ -1,0 +1,306 @@
+"""The loop: epochs of minibatches, validation, the best network, checkpoints, the test.
+
+A run is a pure function of the initial network, the task and the settings: the minibatches of
+epoch k come from a generator that is seeded by (seed, k), so that a run which is killed and goes
+on from its checkpoint gives bit for bit what an undisturbed one gives.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.flow import predict
+from gradsieve.network import SRN, Array
+from gradsieve.sieve import NOT_FINITE
+from gradsieve.training.data import Sequences, Task, draw
+from gradsieve.training.probe import look
+from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
+from gradsieve.training.settings import Settings
+from gradsieve.training.step import Outcome, Stepper
+
+Stopped = Literal["epochs", "solved", "interrupted"]
+CHECKPOINT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    test_accuracy: float
+    validation_accuracy: float
+    history: list[dict[str, Any]]  # per validation: loss, accuracy, Q, dS, kept, reasons, stalls…
+    network: SRN  # the best by validation: what the test accuracy is of
+    final: SRN
+    best_epoch: int
+    updates: int
+    kept: float
+    stalls: int
+    nonfinite: int
+    seconds: float
+    stopped: Stopped
+    settings: Settings
+
+    def result(self) -> dict[str, Any]:
+        names = ("test_accuracy", "validation_accuracy", "best_epoch", "updates", "kept", "stalls")
+        plain = {name: getattr(self, name) for name in names}
+        plain |= {"nonfinite": self.nonfinite, "seconds": self.seconds, "stopped": self.stopped}
+        return plain
+
+
+@dataclass
+class Progress:
+    """Counters of a run, stored with each checkpoint."""
+
+    epoch: int = 0
+    updates: int = 0
+    kept: int = 0
+    stalls: int = 0
+    nonfinite: int = 0
+    skipped_in_a_row: int = 0
+    validations: int = 0
+    best_epoch: int = 0
+    best_accuracy: float = -math.inf
+    best_loss: float = math.inf
+    seconds: float = 0.0
+
+
+@dataclass
+class _Tally:
+    """What happened since the last validation."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        verdicts = [outcome.verdict for outcome in self.outcomes]
+        Q = [verdict.Q for verdict in verdicts if math.isfinite(verdict.Q)]
+        return {
+            "loss": _mean([outcome.loss for outcome in self.outcomes]),
+            "Q": _mean(Q),
+            "Q_min": min(Q, default=None),
+            "Q_max": max(Q, default=None),
+            "dS": _mean([verdict.dS for verdict in verdicts]),
+            "relative": _mean([verdict.relative for verdict in verdicts]),
+            "kept": sum(verdict.keep for verdict in verdicts) / len(verdicts),
+            "reasons": dict(Counter(verdict.reason for verdict in verdicts)),
+            "stalls": sum(outcome.stalled for outcome in self.outcomes),
+            "nonfinite": sum(verdict.reason == NOT_FINITE for verdict in verdicts),
+            "gradient_norm": _mean([outcome.gradient_norm for outcome in self.outcomes]),
+        }
+
+
+def _mean(values: list[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite else None
+
+
+def run_one(
+    net: SRN,
+    task: Task,
+    settings: Settings,
+    folder: Path | None = None,
+    label: str | None = None,
+    on_record: Callable[[dict[str, Any]], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Run:
+    """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`."""
+    if (net.inputs, net.outputs, net.output) != (task.inputs, task.outputs, task.output):
+        raise InvalidArgument(
+            f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
+            f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
+        )
+    return _Training(net, task, settings, folder, label, on_record, stop or threading.Event()).run()
+
+
+class _Training:
+    def __init__(
+        self,
+        net: SRN,
+        task: Task,
+        settings: Settings,
+        folder: Path | None,
+        label: str | None,
+        on_record: Callable[[dict[str, Any]], None] | None,
+        stop: threading.Event,
+    ) -> None:
+        self.task, self.settings, self.on_record, self.stop = task, settings, on_record, stop
+        self.stepper = Stepper(net.copy(), settings)
+        self.best = net.copy()
+        self.progress = Progress()
+        self.history: list[dict[str, Any]] = []
+        self.folder = RunFolder(folder) if folder is not None else None
+        if self.folder is not None:
+            self._open(self.folder, net, label)
+        self.data = draw(task, net, settings.sizes, settings.seed)
+        self.checkpoint = self._snapshot()
+
+    def _open(self, folder: RunFolder, net: SRN, label: str | None) -> None:
+        """Start the folder, or go on from what it holds."""
+        asked = {"format": FORMAT, "label": label, **describe(net, self.task, self.settings)}
+        stored = folder.read_json("run.json")
+        if stored is None:
+            folder.write_json("run.json", {**asked, "versions": versions()})
+            net.save(folder / "initial.safetensors")
+            return
+        differing = [key for key, value in asked.items() if stored.get(key) != value]
+        if differing:
+            raise InvalidFile(
+                f"{folder.path}: holds another run (it differs in {', '.join(differing)}); choose "
+                "another output folder, or remove this one"
+            )
+        if not np.array_equal(SRN.load(folder / "initial.safetensors").flat, net.flat):
+            raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
+        found = folder.load_checkpoint(net.flat)
+        if found is None:
+            folder.rewind_history(0)
+            return
+        self.progress = Progress(**found.progress)
+        self.stepper.net.flat[:] = found.weights
+        self.stepper.velocity = found.velocity
+        self.stepper.skipped_in_a_row = self.progress.skipped_in_a_row
+        self.best.flat[:] = found.best
+        self.history = folder.rewind_history(self.progress.epoch)
+
+    def run(self) -> Run:
+        settings, progress = self.settings, self.progress
+        started = saved = time.perf_counter()
+        before = progress.seconds
+        stopped: Stopped = "solved" if self._solved() else "epochs"
+        try:
+            while stopped == "epochs" and progress.epoch < settings.epochs:
+                last = min(progress.epoch + settings.validate_every, settings.epochs)
+                tally = _Tally()
+                while progress.epoch < last:
+                    self._epoch(tally)
+                progress.seconds = before + time.perf_counter() - started
+                self._validate(tally)
+                self.checkpoint = self._snapshot()
+                if self._solved():
+                    stopped = "solved"
+                if self.folder is not None and time.perf_counter() - saved > CHECKPOINT_SECONDS:
+                    self.folder.save_checkpoint(self.checkpoint)
+                    saved = time.perf_counter()
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+            self.progress = Progress(**self.checkpoint.progress)
+            self.stepper.net.flat[:] = self.checkpoint.weights
+        if self.folder is not None:
+            self.folder.save_checkpoint(self.checkpoint)
+        return self._finish(stopped)
+
+    def _solved(self) -> bool:
+        stop_at = self.settings.stop_at
+        return stop_at is not None and self.progress.best_accuracy > stop_at
+
+    def _epoch(self, tally: _Tally) -> None:
+        settings, progress, stepper, train = (
+            self.settings, self.progress, self.stepper, self.data.train,
+        )
+        order = np.random.Generator(np.random.PCG64([settings.seed, progress.epoch]))
+        minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
+        if settings.reset_velocity:
+            stepper.velocity = np.zeros_like(stepper.velocity)
+        for indices in minibatches:
+            if self.stop.is_set():
+                raise KeyboardInterrupt
+            tally.outcomes.append(stepper.step(*train.batch(indices)))
+        progress.epoch += 1
+
+    def _validate(self, tally: _Tally) -> None:
+        progress, net = self.progress, self.stepper.net
+        record = {"epoch": progress.epoch, "updates": 0, **tally.record()}
+        kept = sum(outcome.verdict.keep for outcome in tally.outcomes)
+        progress.updates += len(tally.outcomes)
+        progress.kept += kept
+        progress.stalls += record["stalls"]
+        progress.nonfinite += record["nonfinite"]
+        progress.skipped_in_a_row = self.stepper.skipped_in_a_row
+        progress.validations += 1
+        accuracy, loss = evaluate(net, self.task, self.data.validation, self.settings)
+        record |= {"updates": progress.updates, "accuracy": accuracy, "validation_loss": loss}
+        if (accuracy, -loss) > (progress.best_accuracy, -progress.best_loss):
+            progress.best_accuracy, progress.best_loss = accuracy, loss
+            progress.best_epoch = progress.epoch
+            self.best.flat[:] = net.flat
+        every = self.settings.probe_every
+        probed = every > 0 and (progress.validations - 1) % every == 0
+        probe = look(self.stepper, self.data.validation, self.settings).as_dict() if probed else None
+        record |= {"probe": probe, "seconds": progress.seconds}
+        self.history.append(record)
+        if self.folder is not None:
+            self.folder.append_history(record)
+        if self.on_record is not None:
+            self.on_record(record)
+
+    def _snapshot(self) -> Checkpoint:
+        return Checkpoint(
+            weights=self.stepper.net.flat.copy(),
+            velocity=self.stepper.velocity.copy(),
+            best=self.best.flat.copy(),
+            progress=dict(vars(self.progress)),
+        )
+
+    def _finish(self, stopped: Stopped) -> Run:
+        progress = self.progress
+        accuracy, _ = evaluate(self.best, self.task, self.data.test, self.settings)
+        run = Run(
+            test_accuracy=accuracy,
+            validation_accuracy=progress.best_accuracy,
+            history=self.history,
+            network=self.best,
+            final=self.stepper.net,
+            best_epoch=progress.best_epoch,
+            updates=progress.updates,
+            kept=progress.kept / max(1, progress.updates),
+            stalls=progress.stalls,
+            nonfinite=progress.nonfinite,
+            seconds=progress.seconds,
+            stopped=stopped,
+            settings=self.settings,
+        )
+        if self.folder is not None:
+            self.best.save(self.folder / "network.safetensors")
+            if stopped != "interrupted":
+                self.folder.write_json("result.json", run.result())
+        return run
+
+
+def describe(net: SRN, task: Task, settings: Settings) -> dict[str, Any]:
+    """What decides a run's result, as JSON."""
+    plain = {
+        "task": task.name,
+        "length": getattr(task, "length", None),
+        "convention": getattr(task, "convention", None),
+        "tolerance": getattr(task, "tolerance", None),
+        "chance": task.constant_guess,
+        "inputs": net.inputs,
+        "hidden": net.hidden,
+        "outputs": net.outputs,
+        "output": net.output,
+        "dtype": str(net.dtype),
+    }
+    return plain | settings.as_dict()
+
+
+def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple[float, float]:
+    """Accuracy, and loss per example, over a set of sequences."""
+    u, t, starts = part.batch(slice(None))
+    outputs = predict(net, u, settings.engine, starts, part.per_step)
+    return task.accuracy(outputs, t), mean_loss(net, outputs, t)
+
+
+def mean_loss(net: SRN, outputs: Array, t: Array) -> float:
+    """Cross-entropy, or half the squared error, per target."""
+    if net.output == "softmax":
+        chosen = np.take_along_axis(outputs, t[..., None], axis=-1)
+        return float(-np.log(np.maximum(chosen, np.finfo(outputs.dtype).tiny)).mean())
+    return float(0.5 * ((outputs - t) ** 2).sum(axis=-1).mean())

@@ -1,0 +1,80 @@
+"""How a run trains: every number of the protocol, as one value that can be compared and stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gradsieve.errors import InvalidArgument
+from gradsieve.flow import Engine
+from gradsieve.sieve import Sieve
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The paper's protocol by default (DESIGN section 5).
+
+    Attributes:
+        sieve: None trains without one.
+        learning_rate: α, for the gradient *summed* over the minibatch.
+        momentum: μ; the velocity starts from zero in each epoch if `reset_velocity`.
+        clip: the largest norm of the summed gradient; None does not clip.
+        batch: sequences in a minibatch, drawn with replacement.
+        epochs: at most so many epochs of `iterations` minibatches.
+        seed: decides the data and the order of the minibatches, not the initial weights.
+        sizes: how many training, validation and test sequences are drawn.
+        validate_every: epochs from one validation, and record in the history, to the next.
+        stop_at: a validation accuracy above this ends the run; None never does.
+        probe_every: validations from one look inside the network to the next; 0 is never.
+        engine: "native" or "reference".
+    """
+
+    sieve: Sieve | None = None
+    learning_rate: float = 1e-5
+    momentum: float = 0.9
+    clip: float | None = None
+    batch: int = 10
+    epochs: int = 2000
+    iterations: int = 50
+    seed: int = 0
+    sizes: tuple[int, int, int] = (20_000, 1_000, 10_000)
+    validate_every: int = 1
+    stop_at: float | None = 0.99
+    reset_velocity: bool = True
+    probe_every: int = 10
+    engine: Engine = "native"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        for name in ("batch", "epochs", "iterations", "validate_every"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise InvalidArgument(f"learning_rate is {self.learning_rate}; it must be above 0")
+        if not 0 <= self.momentum < 1:
+            raise InvalidArgument(f"momentum is {self.momentum}; it must lie in [0, 1)")
+        if self.clip is not None and not self.clip > 0:
+            raise InvalidArgument(f"clip is {self.clip}; it must be above 0, or None")
+        if len(self.sizes) != 3 or min(self.sizes) < 1:
+            raise InvalidArgument(f"sizes is {self.sizes}; it must be three numbers above 0")
+        if self.seed < 0:
+            raise InvalidArgument(f"seed is {self.seed}; it must be at least 0")
+        if self.sieve is not None and not isinstance(self.sieve, Sieve):
+            raise InvalidArgument(f"sieve is {self.sieve!r}; it must be a gs.Sieve, or None")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON; lists in place of tuples so that it equals what is read back."""
+        plain = dataclasses.asdict(self)
+        plain["sizes"] = list(self.sizes)
+        if self.sieve is not None:
+            plain["sieve"]["q_range"] = list(self.sieve.q_range)
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Settings:
+        sieve = plain.get("sieve")
+        if sieve is not None:
+            sieve = Sieve(**{**sieve, "q_range": tuple(sieve["q_range"])})
+        return cls(**{**plain, "sieve": sieve})

@@ -1,0 +1,168 @@
+"""One minibatch: propose an update, judge it, keep it or skip it (Algorithm 1, as corrected).
+
+The proposal is the whole change that would be made, momentum and clipping included, because that
+is what moves the far gradient. dS is predicted only where the verdict depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradsieve.change import NormChange, example_contributions, norm_change, summarise
+from gradsieve.flow import Flow, propagate
+from gradsieve.network import SRN, Array
+from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, Sieve, Verdict
+from gradsieve.training.settings import Settings
+
+NO_SIEVE = "no sieve"
+STEERED = {1: "vanished, steered back", -1: "exploded, steered back"}
+SELECTED = {1: "vanished, examples selected", -1: "exploded, examples selected"}
+NONE_HELPS = {1: "vanished, no example helps", -1: "exploded, no example helps"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one minibatch."""
+
+    verdict: Verdict
+    loss: float  # per example
+    gradient_norm: float
+    stalled: bool = False
+
+
+class Stepper:
+    """The moving part of a run: the weights, their velocity, and how long nothing was kept."""
+
+    def __init__(self, net: SRN, settings: Settings) -> None:
+        self.net = net
+        self.settings = settings
+        self.velocity = np.zeros_like(net.flat)
+        self.skipped_in_a_row = 0
+        self.flow: Flow | None = None
+        self.applied: Array | None = None  # the last update that was kept
+
+    def step(self, u: Array, t: Array, starts: Array | None) -> Outcome:
+        """Train on one minibatch, or leave it."""
+        flow = self._propagate(u, t, starts)
+        loss = flow.loss / u.shape[1]
+        gradient = flow.gradient.flat
+        norm = euclidean_norm(gradient)
+        if not math.isfinite(loss + norm):
+            return self._skip(Verdict(False, NOT_FINITE), loss, norm)
+        proposal = self._propose(gradient, norm)
+        sieve = self.settings.sieve
+        if sieve is None:
+            verdict = Verdict(True, NO_SIEVE, self._measure(flow).Q)
+        elif sieve.policy == "steer":
+            verdict = self._steer(sieve, flow, proposal)
+        elif sieve.policy == "select":
+            verdict, proposal = self._select(sieve, flow, proposal)
+        else:
+            verdict = self._judge(sieve, flow, proposal)
+        if not verdict.keep:
+            return self._skip(verdict, loss, norm)
+        self._apply(proposal)
+        return Outcome(verdict, loss, norm)
+
+    def _propagate(self, u: Array, t: Array, starts: Array | None) -> Flow:
+        self.flow = propagate(self.net, u, t, starts, self.settings.engine, self.flow)
+        return self.flow
+
+    def _measure(self, flow: Flow) -> NormChange:
+        """S and Q of the minibatch, without any prediction."""
+        last = flow.of_last_step()
+        sieve = self.settings.sieve
+        horizon = (sieve.horizon if sieve is not None else None) or last.length - 1
+        return summarise(last.norms(None, min(horizon, last.length - 1), "full"))
+
+    def _propose(self, gradient: Array, norm: float) -> Array:
+        """μ v − α g, with g clipped to its largest norm."""
+        clip = self.settings.clip
+        factor = clip / norm if clip is not None and norm > clip else 1.0
+        proposal = self.settings.momentum * self.velocity
+        proposal -= (self.settings.learning_rate * factor) * gradient
+        return proposal
+
+    def _apply(self, proposal: Array) -> None:
+        self.net.flat += proposal
+        self.velocity = proposal
+        self.applied = proposal
+        self.skipped_in_a_row = 0
+
+    def _judge(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
+        measured = self._measure(flow)
+        if not sieve.needs_change(measured.Q):
+            return sieve.judge(NormChange(measured.S, math.nan, math.nan, measured.Q, math.nan))
+        update = flow.net.like(proposal)
+        return sieve.judge(norm_change(flow, update, sieve.horizon, sieve.estimator))
+
+    def _steer(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
+        """Add to the proposal, in place, the smallest correction that turns Q back."""
+        Q = self._measure(flow).Q
+        wanted = sieve.wanted_sign(Q)
+        if math.isnan(Q) or wanted == 0:
+            return sieve.judge(NormChange(math.nan, math.nan, math.nan, Q, math.nan))
+        last = flow.of_last_step()
+        slope = last.norm_gradient(sieve.horizon or last.length - 1, "Q", "full")
+        # dQ·ln 10 is the change of ln‖δ(T)‖ − ln‖δ(T−h)‖, so what leads back is −wanted.
+        predicted = -math.log(10) * float(np.dot(slope.flat, proposal))
+        lack = sieve.steer_rate - wanted * predicted
+        if not math.isfinite(lack):
+            return Verdict(False, NOT_FINITE, Q)
+        if lack <= 0:
+            return sieve.judge(NormChange(math.nan, predicted, predicted, Q, math.nan))
+        slope.w_out[:] = 0  # only what carries the gradient back in time is steered
+        slope.b_out[:] = 0
+        square = float(np.dot(slope.flat, slope.flat))
+        if not (math.isfinite(square) and square > 0):
+            return Verdict(True, STEERED[wanted] + ": no way found", Q)
+        proposal -= (wanted * lack / (math.log(10) * square)) * slope.flat
+        return Verdict(True, STEERED[wanted], Q, math.nan, wanted * sieve.steer_rate)
+
+    def _select(self, sieve: Sieve, flow: Flow, proposal: Array) -> tuple[Verdict, Array]:
+        """Where Q is out of range, train on the examples whose contribution leads back."""
+        Q = self._measure(flow).Q
+        wanted = sieve.wanted_sign(Q)
+        if math.isnan(Q) or wanted == 0:
+            return sieve.judge(NormChange(math.nan, math.nan, math.nan, Q, math.nan)), proposal
+        contributions = example_contributions(
+            flow, self.settings.learning_rate, sieve.horizon, sieve.estimator
+        )
+        chosen = wanted * contributions > 0
+        if not chosen.any():
+            return Verdict(False, NONE_HELPS[wanted], Q), proposal
+        t = flow.t[:, chosen] if flow.per_step else flow.t[chosen]
+        starts = None if flow.starts is None else flow.starts[chosen]
+        rest = propagate(self.net, flow.u[:, chosen], t, starts, self.settings.engine)
+        gradient = rest.gradient.flat
+        verdict = Verdict(True, SELECTED[wanted], Q, float(contributions[chosen].sum()))
+        return verdict, self._propose(gradient, euclidean_norm(gradient))
+
+    def _skip(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
+        """Leave the minibatch; say what becomes of the velocity; break a stall."""
+        sieve = self.settings.sieve
+        self.skipped_in_a_row += 1
+        if verdict.reason == NOT_FINITE or sieve is None or sieve.on_skip == "reset":
+            self.velocity = np.zeros_like(self.velocity)
+        elif sieve.on_skip == "decay":
+            self.velocity = self.settings.momentum * self.velocity
+        if sieve is None or self.skipped_in_a_row < sieve.stall_after:
+            return Outcome(verdict, loss, norm)
+        self.skipped_in_a_row = 0
+        if verdict.reason == NOT_FINITE or self.flow is None:
+            return Outcome(verdict, loss, norm, stalled=True)
+        self.velocity = np.zeros_like(self.velocity)
+        self._apply(self._propose(self.flow.gradient.flat, norm))
+        broken = Verdict(True, STALL_BROKEN, verdict.Q, verdict.dS, verdict.relative)
+        return Outcome(broken, loss, norm, stalled=True)
+
+
+def euclidean_norm(vector: Array) -> float:
+    """The norm, without overflow where the squares of a float32 would."""
+    square = float(np.dot(vector, vector))
+    if math.isfinite(square):
+        return math.sqrt(square)
+    return float(np.linalg.norm(vector.astype(np.float64)))
