@@ -7,7 +7,7 @@ without its convention (DESIGN section 5).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def checked_convention(convention: str) -> Convention:
         raise InvalidArgument(
             f"convention is {convention!r}; it may be {', '.join(map(repr, CONVENTIONS))}"
         )
-    return cast(Convention, convention)
+    return convention
 
 
 def checked_length(
