@@ -38,6 +38,7 @@ class Run:
 
     test_accuracy: float
     validation_accuracy: float
+    validation_loss: float
     history: list[dict[str, Any]]  # per validation: loss, accuracy, Q, dS, kept, reasons, stalls…
     network: SRN  # the best by validation: what the test accuracy is of
     final: SRN
@@ -51,10 +52,9 @@ class Run:
     settings: Settings
 
     def result(self) -> dict[str, Any]:
-        names = ("test_accuracy", "validation_accuracy", "best_epoch", "updates", "kept", "stalls")
-        plain = {name: getattr(self, name) for name in names}
-        plain |= {"nonfinite": self.nonfinite, "seconds": self.seconds, "stopped": self.stopped}
-        return plain
+        """The outcome in numbers, as result.json holds it."""
+        left_out = ("history", "network", "final", "settings")
+        return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
 @dataclass
@@ -111,29 +111,32 @@ def run_one(
     label: str | None = None,
     on_record: Callable[[dict[str, Any]], None] | None = None,
     stop: threading.Event | None = None,
+    stepper: Callable[[SRN, Settings], Stepper] = Stepper,
 ) -> Run:
-    """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`."""
+    """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`.
+
+    `stepper` makes what treats each minibatch, for a method that is not a policy of the sieve.
+    """
     if (net.inputs, net.outputs, net.output) != (task.inputs, task.outputs, task.output):
         raise InvalidArgument(
             f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
-    return _Training(net, task, settings, folder, label, on_record, stop or threading.Event()).run()
+    training = _Training(net, stepper(net.copy(), settings), task, settings, folder, label)
+    return training.run(on_record or (lambda record: None), stop or threading.Event())
 
 
 class _Training:
     def __init__(
         self,
         net: SRN,
+        stepper: Stepper,
         task: Task,
         settings: Settings,
         folder: Path | None,
         label: str | None,
-        on_record: Callable[[dict[str, Any]], None] | None,
-        stop: threading.Event,
     ) -> None:
-        self.task, self.settings, self.on_record, self.stop = task, settings, on_record, stop
-        self.stepper = Stepper(net.copy(), settings)
+        self.task, self.settings, self.stepper = task, settings, stepper
         self.best = net.copy()
         self.progress = Progress()
         self.history: list[dict[str, Any]] = []
@@ -170,7 +173,7 @@ class _Training:
         self.best.flat[:] = found.best
         self.history = folder.rewind_history(self.progress.epoch)
 
-    def run(self) -> Run:
+    def run(self, on_record: Callable[[dict[str, Any]], None], stop: threading.Event) -> Run:
         settings, progress = self.settings, self.progress
         started = saved = time.perf_counter()
         before = progress.seconds
@@ -180,9 +183,9 @@ class _Training:
                 last = min(progress.epoch + settings.validate_every, settings.epochs)
                 tally = _Tally()
                 while progress.epoch < last:
-                    self._epoch(tally)
+                    self._epoch(tally, stop)
                 progress.seconds = before + time.perf_counter() - started
-                self._validate(tally)
+                on_record(self._validate(tally))
                 self.checkpoint = self._snapshot()
                 if self._solved():
                     stopped = "solved"
@@ -201,7 +204,7 @@ class _Training:
         stop_at = self.settings.stop_at
         return stop_at is not None and self.progress.best_accuracy > stop_at
 
-    def _epoch(self, tally: _Tally) -> None:
+    def _epoch(self, tally: _Tally, stop: threading.Event) -> None:
         settings, progress, stepper, train = (
             self.settings, self.progress, self.stepper, self.data.train,
         )
@@ -210,12 +213,13 @@ class _Training:
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
         for indices in minibatches:
-            if self.stop.is_set():
+            if stop.is_set():
                 raise KeyboardInterrupt
             tally.outcomes.append(stepper.step(*train.batch(indices)))
         progress.epoch += 1
 
-    def _validate(self, tally: _Tally) -> None:
+    def _validate(self, tally: _Tally) -> dict[str, Any]:
+        """Measure the network as it is, remember it if it is the best, and record all of it."""
         progress, net = self.progress, self.stepper.net
         record = {"epoch": progress.epoch, "updates": 0, **tally.record()}
         kept = sum(outcome.verdict.keep for outcome in tally.outcomes)
@@ -238,8 +242,7 @@ class _Training:
         self.history.append(record)
         if self.folder is not None:
             self.folder.append_history(record)
-        if self.on_record is not None:
-            self.on_record(record)
+        return record
 
     def _snapshot(self) -> Checkpoint:
         return Checkpoint(
@@ -255,6 +258,7 @@ class _Training:
         run = Run(
             test_accuracy=accuracy,
             validation_accuracy=progress.best_accuracy,
+            validation_loss=progress.best_loss,
             history=self.history,
             network=self.best,
             final=self.stepper.net,

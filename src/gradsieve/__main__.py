@@ -1,0 +1,5 @@
+"""`python -m gradsieve` is the `gradsieve` command."""
+
+from gradsieve.cli import main
+
+main()

@@ -1,0 +1,139 @@
+"""`gradsieve train`: one network on one of the paper's tasks."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from gradsieve import tasks
+from gradsieve.cli.progress import RunsProgress, signed
+from gradsieve.network import SRN
+from gradsieve.sieve import Sieve
+from gradsieve.training import Run, Settings, run_one
+
+TaskName = StrEnum("TaskName", {name: name for name in tasks.NAMES})
+
+
+class Sieving(StrEnum):
+    off = "off"
+    frozen = "frozen"
+    full = "full"
+
+
+class Policy(StrEnum):
+    skip = "skip"
+    select = "select"
+    steer = "steer"
+
+
+def train(
+    task: Annotated[TaskName, typer.Argument(help="What to learn.")],
+    length: Annotated[int, typer.Option(help="Time steps of a sequence.")] = 100,
+    sieve: Annotated[
+        Sieving, typer.Option(help="No sieve, the paper's prediction (frozen) or the full one.")
+    ] = Sieving.full,
+    policy: Annotated[
+        Policy,
+        typer.Option(help="Skip minibatches, select examples, or steer along the gradient of Q."),
+    ] = Policy.skip,
+    q_min: Annotated[float, typer.Option(help="Lower end of the safe range of Q.")] = -1.0,
+    q_max: Annotated[float, typer.Option(help="Upper end of the safe range of Q.")] = 1.0,
+    max_change: Annotated[
+        float | None, typer.Option(help="r0: the largest relative change of the far norm.")
+    ] = None,
+    learning_rate: Annotated[float, typer.Option(help="For the summed gradient.")] = 1e-5,
+    momentum: Annotated[float, typer.Option(help="Of the velocity.")] = 0.9,
+    clip: Annotated[
+        float | None, typer.Option(help="Largest norm of the summed gradient; none by default.")
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
+    epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 2000,
+    iterations: Annotated[int, typer.Option(help="Minibatches in an epoch.")] = 50,
+    hidden: Annotated[int, typer.Option(help="Hidden units.")] = 100,
+    variance: Annotated[float, typer.Option(help="Variance of the initial weights.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Decides initial weights, data and order.")] = 0,
+    convention: Annotated[
+        str, typer.Option(help="author, pascanu or hochreiter: whose version of the task.")
+    ] = "author",
+    initial: Annotated[
+        Path | None, typer.Option(help="Start from this saved network.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Run folder; the same command goes on from it."),
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Write TensorBoard event files into this folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Train one network on a task and test the best one by validation.
+
+    [bold]gradsieve train temporal_order --length 50 --sieve full --clip 1 --learning-rate 1e-3
+    --epochs 200 -o runs/first[/bold]
+
+    Stop it with Ctrl-C: it ends with what it has, and the same command goes on from there.
+    """
+    problem = tasks.by_name(task.value, length=length, convention=convention)
+    chosen = None
+    if sieve is not Sieving.off:
+        chosen = Sieve((q_min, q_max), max_change, sieve.value, policy.value)  # type: ignore[arg-type]
+    settings = Settings(
+        sieve=chosen,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        clip=clip,
+        batch=batch,
+        epochs=epochs,
+        iterations=iterations,
+        seed=seed,
+    )
+    net = (
+        SRN.load(initial)
+        if initial is not None
+        else SRN.random(
+            problem.inputs, hidden, problem.outputs, problem.output, variance=variance, seed=seed
+        )
+    )
+    console = Console(stderr=True)
+    name = f"{task.value} T={length} {sieve.value}"
+    with RunsProgress(console) as progress:
+        on_record = progress.row(name, epochs)
+        if tensorboard is not None:
+            from gradsieve.report.tensorboard import TensorBoardSink
+
+            sink = TensorBoardSink(tensorboard)
+            shown = on_record
+
+            def on_record(record: dict[str, object]) -> None:
+                shown(record)
+                sink(record)
+
+        run = run_one(net, problem, settings, output, label=sieve.value, on_record=on_record)
+        progress.done(name, epochs, run.stopped)
+    if as_json:
+        print(json.dumps(run.result() | {"output": str(output) if output else None}))
+    else:
+        _say(Console(), run, problem.constant_guess, output)
+
+
+def _say(console: Console, run: Run, chance: float, output: Path | None) -> None:
+    ending = {"epochs": "all epochs done", "solved": "solved", "interrupted": "interrupted"}
+    last = run.history[-1] if run.history else None
+    console.print(
+        f"Test accuracy [bold]{run.test_accuracy:.2%}[/bold] (a constant guess scores "
+        f"{chance:.1%}); best network from epoch {run.best_epoch}; {ending[run.stopped]} after "
+        f"{run.updates} updates in {run.seconds:.1f} s."
+    )
+    if last is not None:
+        console.print(
+            f"Q at the end {signed(last['Q']).strip()}; kept {run.kept:.1%} of the updates; "
+            f"{run.stalls} stalls; {run.nonfinite} minibatches not finite."
+        )
+    if output is not None:
+        console.print(f"Recorded in {output}; see it with: gradsieve report {output}")

@@ -1,0 +1,7 @@
+"""The paper's experiments and the ones that it should have had, by one command, resumable.
+
+`config` says what one run is, `methods` what the arms are called, `runner` maps over runs on this
+machine or a Ray cluster, `store` keeps their results, `search` finds rates and thresholds on other
+networks than the reported ones; `table1`, `ablation`, `beyond`, `agreement`, `figure1` and
+`figure2` are the studies, `results` writes the record.
+"""

@@ -1,0 +1,77 @@
+"""One run of a study: everything that decides its result, as a value with a key."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from gradsieve import tasks
+from gradsieve.network import SRN
+
+REPORTED = tuple(range(10))  # the ten networks of every table; nothing is ever tuned on them
+TASKS = ("adding", "multiplication", "temporal_order", "temporal_order_3bit")
+UPDATES = 100_000  # 2000 epochs of 50, as in the paper
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What one network is trained on and how. Its result is a pure function of this value.
+
+    Attributes:
+        task: a name of `gradsieve.tasks`.
+        length: T.
+        method: a name of `gradsieve.experiments.methods`.
+        network: which initial weights, data and order of minibatches.
+        learning_rate: for the gradient summed over the minibatch.
+        clip: largest norm of that gradient, or None.
+        epochs: of 50 minibatches of 10, as in the paper.
+        variance: of the initial weights.
+        options: further settings of the method, by name.
+    """
+
+    task: str
+    length: int
+    method: str
+    network: int
+    learning_rate: float
+    clip: float | None = None
+    epochs: int = 2000
+    variance: float = 0.01
+    hidden: int = 100
+    options: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """`off`, `clip`, or the method's name, with `+clip` where the gradient is clipped too."""
+        if self.clip is None:
+            return self.method
+        return "clip" if self.method == "off" else f"{self.method}+clip"
+
+    @property
+    def key(self) -> str:
+        """The same on every machine, for the same configuration."""
+        return hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+
+    def as_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        plain: dict[str, Any] = json.loads(text)
+        plain["options"] = tuple((name, value) for name, value in plain["options"])
+        return cls(**plain)
+
+    def option(self, name: str, default: float) -> float:
+        return dict(self.options).get(name, default)
+
+    def problem(self) -> tasks.Task:
+        return tasks.by_name(self.task, length=self.length)
+
+    def initial_network(self) -> SRN:
+        task = self.problem()
+        return SRN.random(
+            task.inputs, self.hidden, task.outputs, task.output, self.variance, self.network
+        )

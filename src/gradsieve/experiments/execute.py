@@ -1,0 +1,71 @@
+"""One run of a study, from its configuration to its row. Runs in a worker process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradsieve.errors import InvalidFile
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.methods import settings_of, stepper_of
+from gradsieve.flow import predict
+from gradsieve.training.data import draw
+from gradsieve.training.run import run_one
+
+TOLERANCES = (0.04, 0.08)  # both are reported for the regression tasks, whatever the task's own is
+
+
+def execute(config_json: str, folder: str) -> dict[str, Any]:
+    """Train the run's network, going on from its folder, and give its row."""
+    config = RunConfig.from_json(config_json)
+    task, net, settings = config.problem(), config.initial_network(), settings_of(config)
+    where = Path(folder) / config.key
+    run = run_one(net, task, settings, where, config.label, stepper=stepper_of(config))
+    if run.stopped == "interrupted":
+        raise KeyboardInterrupt
+    row = {
+        "task": config.task,
+        "length": config.length,
+        "sieve": config.label,
+        "seed": config.network,
+        **run.result(),
+        "learning_rate": config.learning_rate,
+        "clip": config.clip,
+        "options": dict(config.options),
+        "final_Q": run.history[-1]["Q"],
+    }
+    if task.output == "linear":
+        test = draw(task, net, settings.sizes, settings.seed).test
+        u, t, starts = test.batch(slice(None))
+        error = np.abs(predict(run.network, u, settings.engine, starts) - t).max(axis=1)
+        row |= {f"within_{tolerance}": float((error <= tolerance).mean()) for tolerance in TOLERANCES}
+    return row
+
+
+def progress_of(folder: Path, key: str) -> int:
+    """The last epoch that a run in flight has recorded."""
+    path = folder / key / "history.jsonl"
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8192), os.SEEK_SET)
+            lines = file.read().splitlines()
+    except OSError:
+        return 0
+    for line in reversed(lines):
+        start = line.find(b'"epoch": ')
+        if start >= 0:
+            digits = line[start + 9 :].split(b",")[0]
+            return int(digits) if digits.isdigit() else 0
+    return 0
+
+
+def remove_checkpoint(folder: Path, key: str) -> None:
+    """What a finished run no longer needs; its history stays for the figures."""
+    for name in ("checkpoint.safetensors", "initial.safetensors"):
+        try:
+            (folder / key / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise InvalidFile(f"{folder / key / name}: cannot be removed ({error})") from error

@@ -1,0 +1,73 @@
+"""The arms of the experiments: each name, the sieve it stands for, and how a minibatch is treated.
+
+| name        | what it does                                                                 |
+|-------------|------------------------------------------------------------------------------|
+| off         | plain SGD with momentum; with `clip`, what most people would do              |
+| frozen      | the paper's skip, dS by Lemma 1                                              |
+| full        | the paper's skip, dS by the full derivative                                  |
+| listing     | Algorithm 1 as printed, which keeps the wrong minibatches                    |
+| random      | skips at the rate at which `full` does, whatever the minibatch               |
+| regularise  | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)                |
+| select      | trains on the examples whose contribution leads back                         |
+| steer       | keeps every update, adds the smallest correction along the gradient of Q     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradsieve.errors import InvalidArgument
+from gradsieve.experiments.baselines import RandomSkip, Regularised
+from gradsieve.experiments.config import RunConfig
+from gradsieve.network import SRN
+from gradsieve.sieve import Sieve
+from gradsieve.training.settings import Settings
+from gradsieve.training.step import Stepper
+
+VALIDATE_EVERY = 5  # validating 1000 sequences each 50 updates would cost as much as the updates
+STOP_AT = 0.999  # so that "above 99 %" is never decided by when a run was stopped
+
+
+def sieve_of(config: RunConfig) -> Sieve | None:
+    """The sieve that a method's name stands for."""
+    option = config.option
+    if config.method in ("off", "random", "regularise"):
+        return None
+    if config.method in ("frozen", "full", "listing"):
+        return Sieve(
+            q_range=(option("q_min", -1.0), option("q_max", 1.0)),
+            estimator="full" if config.method == "full" else "frozen",
+            orientation="listing" if config.method == "listing" else "text",
+        )
+    if config.method == "select":
+        return Sieve(q_range=(option("q_min", -1.0), option("q_max", 1.0)), policy="select")
+    if config.method == "steer":
+        return Sieve(
+            q_range=(option("q_min", -2.0), option("q_max", 0.5)),
+            policy="steer",
+            steer_rate=option("steer_rate", 0.02),
+        )
+    raise InvalidArgument(f"method is {config.method!r}; see gradsieve.experiments.methods")
+
+
+def stepper_of(config: RunConfig) -> Callable[[SRN, Settings], Stepper]:
+    """What treats each minibatch."""
+    if config.method == "random":
+        return lambda net, settings: RandomSkip(net, settings, config.option("kept", 0.5))
+    if config.method == "regularise":
+        return lambda net, settings: Regularised(net, settings, config.option("weight", 1.0))
+    return Stepper
+
+
+def settings_of(config: RunConfig) -> Settings:
+    """The paper's protocol, but for two savings that every arm shares."""
+    return Settings(
+        sieve=sieve_of(config),
+        learning_rate=config.learning_rate,
+        clip=config.clip,
+        epochs=config.epochs,
+        seed=config.network,
+        validate_every=min(VALIDATE_EVERY, config.epochs),
+        stop_at=STOP_AT,
+        probe_every=20,
+    )

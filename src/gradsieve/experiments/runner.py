@@ -1,0 +1,113 @@
+"""One map over run configurations: on this machine's cores, or as tasks of a Ray cluster.
+
+A run's row depends on its configuration alone, so where and in which order runs are computed
+changes nothing. Workers only compute; this process alone writes the store.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.execute import execute, remove_checkpoint
+from gradsieve.experiments.store import Store
+
+ATTEMPTS = 3  # of one run: a worker may be killed from outside, but not for ever
+Watch = Callable[[Sequence[RunConfig]], None]  # told, now and then, which runs are in flight
+Rows = Iterator[tuple[RunConfig, dict[str, Any]]]
+
+
+def run_all(
+    configs: Sequence[RunConfig],
+    store: Store,
+    folder: Path,
+    jobs: int | None = None,
+    ray_address: str | None = None,
+    watch: Watch = lambda running: None,
+) -> None:
+    """Compute every row that the store lacks, and store each as it comes."""
+    missing = store.missing(configs)
+    rows = (
+        _on_this_machine(missing, folder, jobs or os.cpu_count() or 1, watch)
+        if ray_address is None
+        else _on_ray(missing, folder, ray_address, watch)
+    )
+    for config, row in rows:
+        store.add(config, row)
+        remove_checkpoint(folder, config.key)
+
+
+def _on_this_machine(
+    configs: Sequence[RunConfig], folder: Path, jobs: int, watch: Watch
+) -> Rows:
+    waiting = list(configs)
+    attempts: dict[str, int] = {}
+    while waiting:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
+            running: dict[Future[dict[str, Any]], RunConfig] = {}
+            try:
+                while waiting or running:
+                    while waiting and len(running) < jobs:
+                        config = waiting.pop(0)
+                        running[pool.submit(execute, config.as_json(), str(folder))] = config
+                    done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        row = future.result()
+                        yield running.pop(future), row
+                    watch(list(running.values()))
+            except BrokenProcessPool:
+                # A worker was killed. What was in flight goes on from its checkpoints.
+                for config in running.values():
+                    _count_attempt(attempts, config)
+                waiting = [*running.values(), *waiting]
+            except BaseException:
+                for process in list((pool._processes or {}).values()):
+                    process.terminate()
+                raise
+
+
+def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
+    attempts[config.key] = attempts.get(config.key, 0) + 1
+    if attempts[config.key] >= ATTEMPTS * 20:
+        raise GradsieveError(f"the worker of {config} was killed {attempts[config.key]} times")
+
+
+def _one_thread() -> None:
+    """A worker is one core: NumPy's own threads would only get in each other's way."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+
+def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Watch) -> Rows:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--ray", "ray") from error
+    local = address == "local"
+    started_here = not ray.is_initialized()
+    if started_here:
+        ray.init(address=None if local else address, log_to_driver=False, logging_level="error")
+    remote = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(execute)
+    try:
+        running = {remote.remote(config.as_json(), str(folder)): config for config in configs}
+        while running:
+            done, _ = ray.wait(list(running), timeout=1.0)
+            for reference in done:
+                row = ray.get(reference)
+                yield running.pop(reference), row
+            watch(list(running.values()))
+            time.sleep(0)
+    finally:
+        if started_here:
+            ray.shutdown()
