@@ -1,0 +1,178 @@
+"""Which runs can be compared: an experiment is one task, a variant is one way to train for it.
+
+Runs of one variant differ in their initial network alone. Two variants are compared network by
+network, over the networks that both have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any
+
+from gradsieve.report.runs import Run
+
+VARIANT_SETTINGS = (
+    "hidden",
+    "variance",
+    "learning_rate",
+    "momentum",
+    "clip",
+    "batch",
+    "iterations",
+    "sieve",
+    "engine",
+    "dtype",
+)
+EXACT_UP_TO = 12  # networks: 2**12 sign patterns take milliseconds
+SAMPLES = 20_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ in their initial network alone."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+    @property
+    def sieved(self) -> bool:
+        return self.runs[0].sieved
+
+    @cached_property
+    def accuracies(self) -> dict[str, float]:
+        """By network; a network that was trained more than once counts with its mean."""
+        known: dict[str, list[float]] = {}
+        for run in self.runs:
+            if run.accuracy is not None:
+                known.setdefault(run.network, []).append(run.accuracy)
+        return {network: sum(values) / len(values) for network, values in known.items()}
+
+    @property
+    def mean_accuracy(self) -> float | None:
+        values = self.accuracies.values()
+        return sum(values) / len(values) if values else None
+
+    @property
+    def finished(self) -> bool:
+        return all(run.result is not None for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs on one task."""
+
+    name: str
+    variants: tuple[Variant, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for variant in self.variants for run in variant.runs]
+
+    @property
+    def chance(self) -> float | None:
+        return next((run.chance for run in self.runs if run.chance is not None), None)
+
+    @property
+    def q_range(self) -> tuple[float, float]:
+        """The safe range by which all variants are looked at, those without a sieve too."""
+        return next((run.q_range for run in self.runs if run.q_range is not None), (-1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two variants over the initial networks that both have."""
+
+    treatment: Variant
+    baseline: Variant
+    differences: tuple[float, ...]  # of accuracy, network by network
+
+    @property
+    def better(self) -> int:
+        return sum(difference > 0 for difference in self.differences)
+
+    @property
+    def worse(self) -> int:
+        return sum(difference < 0 for difference in self.differences)
+
+    @property
+    def mean(self) -> float:
+        return sum(self.differences) / len(self.differences)
+
+    @cached_property
+    def by_chance(self) -> float:
+        """How often a mean this far from zero comes about when signs are tossed (two-sided)."""
+        return sign_flip_probability(self.differences)
+
+
+def compare(treatment: Variant, baseline: Variant) -> Comparison | None:
+    """None where no network was trained both ways."""
+    ours, theirs = treatment.accuracies, baseline.accuracies
+    shared = [network for network in ours if network in theirs]
+    if not shared:
+        return None
+    differences = tuple(ours[network] - theirs[network] for network in shared)
+    return Comparison(treatment, baseline, differences)
+
+
+def sign_flip_probability(differences: Sequence[float]) -> float:
+    """The paired sign-flip test: exact for few networks, from 20 000 fixed samples for many."""
+    observed = abs(sum(differences))
+    if len(differences) <= EXACT_UP_TO:
+        patterns = list(itertools.product((1, -1), repeat=len(differences)))
+    else:
+        random = Random(0)
+        patterns = [tuple(random.choices((1, -1), k=len(differences))) for _ in range(SAMPLES)]
+    as_far = sum(
+        abs(sum(sign * value for sign, value in zip(pattern, differences, strict=True)))
+        >= observed * (1 - 1e-12)
+        for pattern in patterns
+    )
+    return as_far / len(patterns)
+
+
+def experiments(runs: Sequence[Run]) -> list[Experiment]:
+    """Runs sorted into experiments and variants, in the order in which they come."""
+    by_task: dict[str, list[Run]] = {}
+    for run in runs:
+        by_task.setdefault(_experiment_name(run), []).append(run)
+    return [Experiment(name, _variants(group)) for name, group in by_task.items()]
+
+
+def _experiment_name(run: Run) -> str:
+    settings = run.settings
+    parts = [run.task.replace("_", " ")]
+    if settings.get("length") is not None:
+        parts.append(f"T = {settings['length']}")
+    if settings.get("convention") not in (None, "author"):
+        parts.append(f"convention {settings['convention']}")
+    return ", ".join(parts)
+
+
+def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
+    by_label: dict[str, list[Run]] = {}
+    for run in runs:
+        by_label.setdefault(run.label, []).append(run)
+    variants: list[Variant] = []
+    for label, group in by_label.items():
+        differing = [name for name in VARIANT_SETTINGS if len({_key(run, name) for run in group}) > 1]
+        by_settings: dict[tuple[str, ...], list[Run]] = {}
+        for run in group:
+            by_settings.setdefault(tuple(_key(run, name) for name in differing), []).append(run)
+        for values, members in by_settings.items():
+            said = [f"{name} {value}" for name, value in zip(differing, values, strict=True)]
+            name = f"{label} ({', '.join(said)})" if said else label
+            variants.append(Variant(name, tuple(members)))
+    # Without a sieve first, plain before clipped: that is what the others are compared with.
+    return tuple(
+        sorted(variants, key=lambda variant: (variant.sieved, variant.runs[0].label != "off"))
+    )
+
+
+def _key(run: Run, setting: str) -> str:
+    value: Any = run.settings.get(setting)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,0 +1,194 @@
+"""The live view: the report's page on loopback, which asks for news while a run goes on.
+
+The server reads one folder and gives out two things, the page and its data, computed from that
+folder; no address reaches a file. It listens on loopback only and refuses requests that name
+another host, so that a web page elsewhere cannot read a run through a rebound domain name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from urllib.parse import urlsplit
+
+from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile
+from gradsieve.report.page import Content, content, render_page
+from gradsieve.report.runs import HISTORY_FILE, RESULT_FILE, SETTINGS_FILE, Run, read_run, run_folders
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8642
+Signature = tuple[tuple[str, int, int], ...]
+
+
+@dataclass
+class Watched:
+    """A folder and what was last made of it; made again only when a file has changed."""
+
+    folder: Path
+    title: str
+    _signature: Signature | None = None
+    _content: Content = field(default_factory=lambda: content([]))
+    _answer: bytes = b""
+    _lock: Lock = field(default_factory=Lock)
+
+    def page(self) -> bytes:
+        with self._lock:
+            self._refresh()
+            return render_page(self._content, self.title, live=True).encode()
+
+    def news(self) -> tuple[bytes, str]:
+        """The data as JSON and a tag that changes with it."""
+        with self._lock:
+            self._refresh()
+            return self._answer, f'"{hashlib.sha256(self._answer).hexdigest()[:20]}"'
+
+    def _refresh(self) -> None:
+        signature = _signature(self.folder)
+        if signature == self._signature:
+            return
+        runs = _readable_runs(self.folder)
+        self._content = content(runs)
+        shown = json.loads(self._content.as_json())
+        self._answer = json.dumps({**shown, "state": _state(runs)}).encode()
+        self._signature = signature
+
+
+def _signature(folder: Path) -> Signature:
+    """Name, size and time of every file that is read."""
+    found = []
+    for run in _run_folders(folder):
+        for name in (SETTINGS_FILE, HISTORY_FILE, RESULT_FILE):
+            try:
+                status = (run / name).stat()
+            except OSError:
+                continue
+            found.append((str(run / name), status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    """Run folders that are there now; one may vanish while it is looked at."""
+    try:
+        return list(run_folders(folder))
+    except OSError:
+        return []
+
+
+def _readable_runs(folder: Path) -> list[Run]:
+    runs = []
+    for path in _run_folders(folder):
+        try:
+            runs.append(read_run(path))
+        except InvalidFile:  # begun this instant, its settings half written
+            continue
+    return runs
+
+
+def _state(runs: list[Run]) -> str:
+    if not runs:
+        return "Live: waiting for a run to begin"
+    going = sum(run.result is None for run in runs)
+    epochs = sum(len(run.epochs) for run in runs)
+    if not going:
+        return f"Live: all {len(runs)} runs finished, {epochs} epochs"
+    return f"Live: {going} of {len(runs)} runs going on, {epochs} epochs so far"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "gradsieve"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        if not self._from_here():
+            self.send_error(HTTPStatus.FORBIDDEN, "only requests to this machine are answered")
+            return
+        path = urlsplit(self.path).path
+        if path == "/":
+            self._send(self.server.watched.page(), "text/html; charset=utf-8", None)
+        elif path == "/data.json":
+            answer, tag = self.server.watched.news()
+            if self.headers.get("If-None-Match") == tag:
+                self.send_response(HTTPStatus.NOT_MODIFIED)
+                self.end_headers()
+                return
+            self._send(answer, "application/json", tag)
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _from_here(self) -> bool:
+        """Whether the Host header names loopback: a rebound domain name does not."""
+        host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+        return host in (LOOPBACK, "localhost")
+
+    def _send(self, body: bytes, kind: str, tag: str | None) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("X-Frame-Options", "DENY")
+        if tag:
+            self.send_header("ETag", tag)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: a line every second would bury what the terminal shows."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, watched: Watched) -> None:
+        super().__init__((LOOPBACK, port), _Handler)
+        self.watched = watched
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a browser that goes away in the middle of an answer is no error."""
+
+
+def serve(
+    folder: Path,
+    port: int = DEFAULT_PORT,
+    title: str = "gradsieve live",
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the live view of a run, or of a folder of runs, until interrupted.
+
+    Args:
+        folder: it need not exist yet.
+        port: on loopback; 0 takes a free one.
+        title: the page's heading.
+        ready: called with the address once it can be opened.
+    """
+    with open_server(folder, port, title) as server:
+        if ready is not None:
+            ready(f"http://{LOOPBACK}:{server.server_address[1]}/")
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            return
+
+
+def open_server(folder: Path, port: int, title: str = "gradsieve live") -> ThreadingHTTPServer:
+    """The server, listening but not yet serving."""
+    if not 0 <= port <= 65535:
+        raise InvalidArgument(f"port is {port}; it may be 0 (any free one) … 65535")
+    if folder.is_file():
+        raise InvalidFile(f"{folder}: is a file; it must be a run folder or a folder of runs")
+    try:
+        return _Server(port, Watched(folder, title))
+    except OSError as error:
+        raise GradsieveError(
+            f"port {port} on {LOOPBACK} cannot be used ({error.strerror}); choose another"
+        ) from error

@@ -1,0 +1,220 @@
+"""What the runs say, in plain words, for people who read no further.
+
+Words follow numbers, never hopes: a sieve that did not help, a difference that chance explains,
+a run that is not finished are said to be so.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from dataclasses import dataclass
+
+from gradsieve.report.experiments import Comparison, Experiment, Variant, compare
+from gradsieve.report.runs import Run, finite
+
+SOLVED = 0.99  # the accuracy at which the paper's protocol stops
+ABOVE_CHANCE = 0.02  # four standard errors of an accuracy over 10 000 sequences at 50 %
+UNLIKELY = 0.05
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A headline and what stands behind it."""
+
+    experiment: str
+    headline: str
+    points: tuple[str, ...]
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def signed(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+def verdict(experiment: Experiment) -> Verdict:
+    comparisons = [
+        comparison
+        for treatment in experiment.variants
+        for baseline in experiment.variants
+        if treatment.sieved and not baseline.sieved
+        if (comparison := compare(treatment, baseline)) is not None
+    ]
+    points = [_about(variant, experiment) for variant in experiment.variants]
+    points += [_compared(comparison) for comparison in comparisons]
+    points += [_predicted(experiment), _broken(experiment)]
+    headline = _headline(experiment, comparisons)
+    return Verdict(experiment.name, headline, tuple(point for point in points if point))
+
+
+def _about(variant: Variant, experiment: Experiment) -> str:
+    parts = [_learned(variant, experiment.chance), _reach(variant, experiment.q_range)]
+    if variant.sieved:
+        parts.append(_sieved(variant))
+    return " ".join(part for part in parts if part)
+
+
+def _headline(experiment: Experiment, comparisons: list[Comparison]) -> str:
+    """The best sieved variant against the strongest one without a sieve."""
+    running = sum(run.result is None for run in experiment.runs)
+    so_far = f" ({running} of {len(experiment.runs)} runs not finished)" if running else ""
+    if not comparisons:
+        best = max(experiment.runs, key=lambda run: run.accuracy or 0)
+        if best.accuracy is None:
+            return f"Nothing measured yet{so_far}."
+        subject = "The network" if len(experiment.runs) == 1 else "The best network"
+        return f"{subject} {_outcome(best, experiment.chance)}{so_far}."
+    strongest = max(comparisons, key=lambda pair: pair.baseline.mean_accuracy or 0).baseline
+    pair = max(
+        (pair for pair in comparisons if pair.baseline is strongest), key=lambda pair: pair.mean
+    )
+    sieve, without = pair.treatment.name, pair.baseline.name
+    if pair.mean == 0:
+        return f"“{sieve}” and “{without}” reach the same mean accuracy{so_far}."
+    points = f"{100 * abs(pair.mean):.1f} percentage points"
+    outcome = f"scores {points} more" if pair.mean > 0 else f"does not help: it scores {points} less"
+    count = len(pair.differences)
+    evidence = (
+        "a difference that chance rarely makes"
+        if pair.by_chance < UNLIKELY
+        else f"but {count} {_networks(count)} cannot tell that from chance"
+    )
+    return f"“{sieve}” {outcome} than “{without}” on average, {evidence}{so_far}."
+
+
+def _networks(count: int) -> str:
+    return "network" if count == 1 else "networks"
+
+
+def _outcome(run: Run, chance: float | None) -> str:
+    accuracy = run.accuracy
+    if accuracy is None:
+        return "has no accuracy yet"
+    of = "test" if run.result is not None else "validation"
+    measured = f"{percent(accuracy)} {of} accuracy"
+    if chance is not None:
+        measured += f", a constant guess scores {percent(chance)}"
+    if accuracy >= SOLVED:
+        return f"solved the task ({measured})"
+    if chance is not None and accuracy < chance + ABOVE_CHANCE:
+        return f"learned nothing beyond a constant guess ({measured})"
+    return f"learned part of the task ({measured})"
+
+
+def _learned(variant: Variant, chance: float | None) -> str:
+    values = list(variant.accuracies.values())
+    if not values:
+        return f"“{variant.name}”: nothing measured yet."
+    solved = sum(value >= SOLVED for value in values)
+    stuck = sum(chance is not None and value < chance + ABOVE_CHANCE for value in values)
+    text = (
+        f"“{variant.name}”: mean accuracy {percent(variant.mean_accuracy)}, best "
+        f"{percent(max(values))}; {solved} of {len(values)} {_networks(len(values))} solved the "
+        f"task (at least {percent(SOLVED, 0)})"
+    )
+    if stuck:
+        text += f", {stuck} learned nothing beyond a constant guess ({percent(chance)})"
+    return text + ("." if variant.finished else "; not finished, validation accuracy so far.")
+
+
+def _compared(pair: Comparison) -> str:
+    count = len(pair.differences)
+    same = count - pair.better - pair.worse
+    return (
+        f"“{pair.treatment.name}” against “{pair.baseline.name}”, from the same initial weights: "
+        f"better on {pair.better}, worse on {pair.worse}, equal on {same} of {count} "
+        f"{_networks(count)}; mean difference {_points(pair.mean)}. Were the sieve "
+        f"without effect, a difference this large would come about in "
+        f"{percent(pair.by_chance)} of cases (paired sign-flip test)."
+    )
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:+.1f} percentage points".replace("-", "−")
+
+
+def _reach(variant: Variant, q_range: tuple[float, float]) -> str:
+    values = [value for run in variant.runs for value in run.column("Q") if value is not None]
+    last = [column[-1] for run in variant.runs if (column := run.column("Q"))]
+    ends = [value for value in last if value is not None]
+    if not values or not ends:
+        return ""
+    low, high = q_range
+    vanished = sum(value > high for value in values) / len(values)
+    exploded = sum(value < low for value in values) / len(values)
+    end = statistics.median(ends)
+    weaker = "weaker" if end >= 0 else "stronger"
+    return (
+        f"The gradient had vanished (Q above {signed(high)}) in {percent(vanished, 0)} of epochs "
+        f"and exploded (Q below {signed(low)}) in {percent(exploded, 0)}; at the end the far "
+        f"gradient is typically {_times(abs(end))} {weaker} than the near one (median Q "
+        f"{signed(round(end, 2))})."
+    )
+
+
+def _times(power: float) -> str:
+    if power < 6:
+        return f"{float(f'{10**power:.2g}'):,g} times"
+    return f"about 10{str(round(power)).translate(SUPERSCRIPTS)} times"
+
+
+def _sieved(variant: Variant) -> str:
+    counts: Counter[str] = Counter()
+    for run in variant.runs:
+        for epoch in run.epochs:
+            reasons = epoch.get("reasons")
+            if isinstance(reasons, dict):
+                counts.update({str(key): int(finite(value) or 0) for key, value in reasons.items()})
+    kept = [value for run in variant.runs for value in run.column("kept") if value is not None]
+    if not kept:
+        return ""
+    text = f"The sieve kept {percent(statistics.mean(kept))} of the updates"
+    total = counts.total()
+    if total:
+        reasons_said = ", ".join(
+            f"{reason} {percent(count / total)}" for reason, count in counts.most_common(5)
+        )
+        text += f" (verdicts: {reasons_said})"
+    stalls = _total(variant.runs, "stalls")
+    return text + (f"; it stalled {stalls} times." if stalls else "; it never stalled.")
+
+
+def _total(runs: tuple[Run, ...] | list[Run], name: str) -> int:
+    return sum(int(value) for run in runs for value in run.column(name) if value is not None)
+
+
+def _predicted(experiment: Experiment) -> str:
+    """How often the predicted change of the far gradient had the sign of the measured one."""
+    pairs = [
+        (predicted, measured)
+        for run in experiment.runs
+        for epoch in run.epochs
+        if isinstance(probe := epoch.get("probe"), dict)
+        if (predicted := finite(probe.get("predicted"))) is not None
+        if (measured := finite(probe.get("measured"))) is not None
+    ]
+    if not pairs:
+        return ""
+    right = sum((predicted > 0) == (measured > 0) for predicted, measured in pairs)
+    return (
+        f"Of {len(pairs)} updates that were measured, the prediction had the sign of what really "
+        f"happened to the far gradient in {percent(right / len(pairs), 0)}."
+    )
+
+
+def _broken(experiment: Experiment) -> str:
+    nonfinite = _total(experiment.runs, "nonfinite")
+    damaged = sum(run.damaged_lines for run in experiment.runs)
+    said = []
+    if nonfinite:
+        said.append(
+            f"{nonfinite} minibatches had a loss or gradient that was not finite; they were not "
+            "applied."
+        )
+    if damaged:
+        said.append(f"{damaged} damaged history lines were left out.")
+    return " ".join(said)
