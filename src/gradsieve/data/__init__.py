@@ -1,0 +1,30 @@
+"""Your own sequences: reading, splitting, scaling.
+
+data = gradsieve.data.read("gestures.csv")        # also .npz, .parquet, .ts
+parts = gradsieve.data.split(data, seed=0)        # whole series to each part
+scaling = gradsieve.data.Scaling.of(parts.train)  # learned on the training part only
+"""
+
+from gradsieve.data._long_form import Columns
+from gradsieve.data._read import ENDINGS, MAX_VALUES, read
+from gradsieve.data._scaling import Scaling
+from gradsieve.data._sequences import Batch, Kind, Sequences, from_arrays
+from gradsieve.data._split import Parts, check_trainable, split
+from gradsieve.data._targets import KindChoice, PerChoice
+
+__all__ = [
+    "ENDINGS",
+    "MAX_VALUES",
+    "Batch",
+    "Columns",
+    "Kind",
+    "KindChoice",
+    "Parts",
+    "PerChoice",
+    "Scaling",
+    "Sequences",
+    "check_trainable",
+    "from_arrays",
+    "read",
+    "split",
+]

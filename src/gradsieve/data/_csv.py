@@ -1,0 +1,141 @@
+"""Reading CSV in long form, a bounded number of bytes at a time.
+
+The separator (comma, semicolon or tab) is the one that the header holds most of. Text is UTF-8.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows
+from gradsieve.data._sequences import Sequences
+from gradsieve.data._targets import KindChoice, PerChoice, number
+from gradsieve.data._text import open_text
+from gradsieve.errors import InvalidFile
+from gradsieve.network import Array
+
+CHUNK = 8192  # rows
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+
+
+def read_csv(
+    path: Path, columns: Columns, kind: KindChoice, per: PerChoice, max_values: int
+) -> Sequences:
+    source = str(path)
+    with open_text(path) as (file, lines):
+        reader = csv.reader(lines, delimiter=_separator(file), strict=True)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if not header:
+                raise InvalidFile(f"{source}: the file is empty; it needs a header and rows")
+            columns = columns.resolved(source, header)
+            table = LongForm(source, columns, max_values)
+            for rows in _chunks(source, reader, header, columns):
+                table.add(rows)
+        except csv.Error as error:
+            raise InvalidFile(
+                f"{source}, line {reader.line_num}: not CSV ({error}); look for a quote that is "
+                "not closed"
+            ) from error
+    return table.build(kind, per)
+
+
+def _separator(file: IO[str]) -> str:
+    header = file.readline(1 << 16)
+    file.seek(0)
+    return max(",;\t", key=header.count)
+
+
+def _chunks(source: str, reader: Any, header: list[str], columns: Columns) -> Iterator[Rows]:
+    """Rows of the table, with the line on which each of them ends."""
+    numbered = ((reader.line_num, row) for row in reader if row)
+    while chunk := list(islice(numbered, CHUNK)):
+        for line, row in chunk:
+            if len(row) != len(header):
+                raise InvalidFile(
+                    f"{source}, line {line}: {len(row)} fields where the header has {len(header)}; "
+                    "correct the line"
+                )
+        lines = [line for line, _ in chunk]
+        by_name = dict(zip(header, zip(*(row for _, row in chunk), strict=True), strict=True))
+        yield Rows(
+            label="line",
+            numbers=lines,
+            series=[
+                _short(source, line, columns.series, text.strip())
+                for line, text in zip(lines, by_name[columns.series], strict=True)
+            ],
+            times=None
+            if columns.time is None
+            else [
+                _time(source, line, columns.time, text)
+                for line, text in zip(lines, by_name[columns.time], strict=True)
+            ],
+            features=np.stack(
+                [_numbers(source, lines, name, by_name[name]) for name in columns.features or ()],
+                axis=1,
+            ),
+            targets=[
+                [
+                    _target(source, line, name, text.strip())
+                    for line, text in zip(lines, by_name[name], strict=True)
+                ]
+                for name in columns.targets
+            ],
+        )
+
+
+def _numbers(source: str, lines: list[int], name: str, texts: tuple[str, ...]) -> Array:
+    """One column of numbers; a missing one is NaN, for the table to refuse by row and column."""
+    try:
+        if not any("_" in text for text in texts):
+            return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
+    except ValueError:
+        pass
+    values = np.empty(len(texts))
+    for position, text in enumerate(texts):
+        value = number(text)
+        if value is None:
+            if text.strip().lower() not in MISSING:
+                raise InvalidFile(
+                    f"{source}, line {lines[position]}, column {name!r}: {text[:60]!r} is not a "
+                    "number; write numbers with a point and no thousands mark, or leave the "
+                    "column out with --features"
+                )
+            value = np.nan
+        values[position] = value
+    return values
+
+
+def _time(source: str, line: int, name: str, text: str) -> int | float | datetime:
+    text = text.strip()
+    value: float | None = number(text)
+    if value is not None and np.isfinite(value):
+        return int(text) if text.lstrip("+-").isdecimal() and len(text) < 40 else value
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidFile(
+            f"{source}, line {line}, column {name!r}: {text[:60]!r} is not a time; write a number "
+            "or a date such as 2024-05-01 or 2024-05-01T12:30:00"
+        ) from None
+
+
+def _target(source: str, line: int, name: str, text: str) -> str | None:
+    return _short(source, line, name, text) if text.lower() not in MISSING else None
+
+
+def _short(source: str, line: int, name: str, text: str) -> str:
+    if len(text) > LONGEST_NAME:
+        raise InvalidFile(
+            f"{source}, line {line}, column {name!r}: a text of {len(text)} characters; at most "
+            f"{LONGEST_NAME} are taken"
+        )
+    return text

@@ -1,0 +1,254 @@
+"""Tables in long form: one row a time step, with a series, a time, features and a target.
+
+`LongForm` takes rows in chunks from a CSV or Parquet reader, checks each as it comes (so that an
+error names the row) and builds the sequences. Rows of different series may be interleaved; within
+a series time must increase strictly. Time orders rows and is not an input.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradsieve.data._sequences import Sequences
+from gradsieve.data._targets import (
+    KindChoice,
+    PerChoice,
+    as_classes,
+    as_numbers,
+    looks_like_classes,
+)
+from gradsieve.errors import InvalidFile
+from gradsieve.network import Array
+
+LONGEST_NAME = 1000  # characters of a series or class name: longer is a damaged file
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what. None: the usual name where it exists; features: all that is left."""
+
+    series: str = "series"
+    time: str | None = None
+    targets: tuple[str, ...] = ("target",)
+    features: tuple[str, ...] | None = None
+
+    def resolved(self, source: str, header: Sequence[str]) -> Columns:
+        """These columns against a file's header."""
+        _check_header(source, header)
+        listed = ", ".join(repr(name[:60]) for name in header[:20])
+        for role, name in (("series", self.series), *(("target", name) for name in self.targets)):
+            if name not in header:
+                raise InvalidFile(
+                    f"{source}: there is no {role} column {name!r} among {listed}; say which "
+                    f"column it is with --{role}"
+                )
+        time = self.time or ("time" if "time" in header else None)
+        taken = {self.series, time, *self.targets}
+        features = self.features or tuple(name for name in header if name not in taken)
+        for name in (*features, *([time] if time else [])):
+            if name not in header:
+                raise InvalidFile(f"{source}: there is no column {name!r} among {listed}")
+        if not features:
+            raise InvalidFile(f"{source}: no feature column is left among {listed}")
+        return Columns(self.series, time, self.targets, features)
+
+
+def _check_header(source: str, header: Sequence[str]) -> None:
+    for position, name in enumerate(header, start=1):
+        if not name:
+            raise InvalidFile(
+                f"{source}: column {position} has no name; name it, or drop it (pandas writes its "
+                "index so: save with index=False)"
+            )
+        if name in header[: position - 1]:
+            raise InvalidFile(f"{source}: column {name[:60]!r} is there twice; rename one")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One chunk of a table, column-wise."""
+
+    label: str  # how a message counts rows: "line" or "row"
+    numbers: Sequence[int]  # of the rows in the file, as a person counts them
+    series: Sequence[str]
+    times: Sequence[Any] | None  # int, float or datetime
+    features: Array  # (rows, I)
+    targets: Sequence[Sequence[str | None]]  # one sequence a target column; None is missing
+
+
+class LongForm:
+    """Sequences in the making."""
+
+    def __init__(self, source: str, columns: Columns, max_values: int) -> None:
+        self.source, self.columns, self.max_values = source, columns, max_values
+        self.features = columns.features or ()
+        self.codes: dict[str, int] = {}  # of series
+        self.last_times: list[Any] = []
+        self.owners = array("q")  # the series of each row
+        self.row_numbers = array("q")
+        self.blocks: list[Array] = []
+        self.target_codes = [array("q") for _ in columns.targets]
+        self.target_texts: list[dict[str, int]] = [{} for _ in columns.targets]
+        self.label = "row"
+
+    def add(self, rows: Rows) -> None:
+        self.label = rows.label
+        self._check_size(len(rows.numbers))
+        self._check_finite(rows)
+        for position, (number, name) in enumerate(zip(rows.numbers, rows.series, strict=True)):
+            code = self._series_code(number, name)
+            self.owners.append(code)
+            if rows.times is not None:
+                self._check_time(number, name, code, rows.times[position])
+        self.row_numbers.extend(rows.numbers)
+        self.blocks.append(rows.features)
+        for column, texts, codes in zip(
+            rows.targets, self.target_texts, self.target_codes, strict=True
+        ):
+            codes.extend(
+                -1 if text is None else texts.setdefault(text, len(texts)) for text in column
+            )
+
+    def build(self, kind: KindChoice, per: PerChoice) -> Sequences:
+        if not self.owners:
+            raise InvalidFile(f"{self.source}: there are no rows; nothing can be learned from it")
+        owners = np.frombuffer(self.owners, dtype=np.int64)
+        order = np.argsort(owners, kind="stable")
+        lengths = np.bincount(owners)
+        self._ordered_rows = np.frombuffer(self.row_numbers, dtype=np.int64)[order]
+        codes = [np.frombuffer(column, dtype=np.int64)[order] for column in self.target_codes]
+        per_step = self._per_step(codes, lengths, per)
+        if not per_step:
+            codes = [
+                self._one_each(column, lengths, name)
+                for column, name in zip(codes, self.columns.targets, strict=True)
+            ]
+        targets, classes = self._targets(codes, kind)
+        return Sequences(
+            values=np.concatenate(self.blocks)[order],
+            lengths=lengths,
+            targets=targets,
+            per_step=per_step,
+            classes=classes,
+            names=tuple(self.codes),
+            features=self.features,
+        )
+
+    def _targets(
+        self, codes: list[Array], kind: KindChoice
+    ) -> tuple[Array, tuple[str, ...] | None]:
+        names = self.columns.targets
+        if kind == "auto":
+            classes = len(names) == 1 and looks_like_classes(
+                tuple(self.target_texts[0]), len(codes[0])
+            )
+            kind = "classification" if classes else "regression"
+        if kind == "classification":
+            if len(names) > 1:
+                raise InvalidFile(
+                    f"{self.source}: {len(names)} target columns; a classifier has one target"
+                )
+            return as_classes(codes[0], tuple(self.target_texts[0]))
+        columns = [
+            as_numbers(f"{self.source}, column {name!r}", column, tuple(texts))
+            for name, column, texts in zip(names, codes, self.target_texts, strict=True)
+        ]
+        return np.stack(columns, axis=1), None
+
+    def _per_step(self, codes: list[Array], lengths: Array, per: PerChoice) -> bool:
+        """Targets change within a series, or they are one a series (perhaps on some rows only)."""
+        if per == "auto":
+            per = "series" if all(self._constant(column, lengths) for column in codes) else "step"
+        if per == "series":
+            return False
+        for column, name in zip(codes, self.columns.targets, strict=True):
+            missing = np.flatnonzero(column < 0)
+            if missing.size:
+                raise InvalidFile(
+                    f"{self._at(missing[0])}, column {name!r}: the target is missing; give one on "
+                    "every row, or the same one throughout each series"
+                )
+        return True
+
+    def _constant(self, column: Array, lengths: Array) -> bool:
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        highest = np.maximum.reduceat(column, starts)
+        lowest = np.minimum.reduceat(np.where(column < 0, np.iinfo(np.int64).max, column), starts)
+        return bool(((highest == lowest) | (highest < 0)).all())
+
+    def _one_each(self, column: Array, lengths: Array, name: str) -> Array:
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        highest = np.maximum.reduceat(column, starts)
+        for series, length, start in zip(np.flatnonzero(lengths), lengths, starts, strict=True):
+            part = column[start : start + length]
+            if highest[series] < 0:
+                raise InvalidFile(
+                    f"{self._at(start)}, column {name!r}: series {self._name(series)} has no "
+                    "target; give it one on at least one of its rows, or drop it"
+                )
+            other = np.flatnonzero((part >= 0) & (part != highest[series]))
+            if other.size:
+                raise InvalidFile(
+                    f"{self._at(start + other[0])}, column {name!r}: series {self._name(series)} "
+                    "has more than one target; for a target at every row say --per step"
+                )
+        return highest
+
+    def _series_code(self, number: int, name: str) -> int:
+        code = self.codes.get(name)
+        if code is None:
+            if not name:
+                raise InvalidFile(
+                    f"{self.source}, {self.label} {number}, column {self.columns.series!r}: the "
+                    "series is missing; say which series the row belongs to"
+                )
+            code = self.codes[name] = len(self.codes)
+            self.last_times.append(None)
+        return code
+
+    def _check_time(self, number: int, name: str, code: int, time: Any) -> None:
+        last = self.last_times[code]
+        try:
+            in_order = last is None or time > last
+        except TypeError:
+            raise InvalidFile(
+                f"{self.source}, {self.label} {number}: time {time} and the one before it, {last}, are "
+                "of different kinds; write all times alike"
+            ) from None
+        if not in_order:
+            what = "is there twice" if time == last else f"comes after {last}"
+            raise InvalidFile(
+                f"{self.source}, {self.label} {number}: time {time} of series {name[:60]!r} {what}; sort "
+                "each series by time and keep one row a time"
+            )
+        self.last_times[code] = time
+
+    def _check_finite(self, rows: Rows) -> None:
+        if np.isfinite(rows.features).all():
+            return
+        row, column = (int(index) for index in np.argwhere(~np.isfinite(rows.features))[0])
+        value = rows.features[row, column]
+        what = "missing" if np.isnan(value) else "infinite"
+        raise InvalidFile(
+            f"{self.source}, {rows.label} {rows.numbers[row]}, column {self.features[column]!r}: "
+            f"the value is {what}; fill it in, or drop the series"
+        )
+
+    def _check_size(self, more: int) -> None:
+        columns = len(self.features) + 2 * len(self.columns.targets) + 2
+        if (len(self.owners) + more) * columns > self.max_values:
+            raise InvalidFile(
+                f"{self.source}: more than {self.max_values:,} values; split the file, or allow "
+                "more with --max-values"
+            )
+
+    def _at(self, position: int) -> str:
+        return f"{self.source}, {self.label} {self._ordered_rows[position]}"
+
+    def _name(self, series: int) -> str:
+        return repr(list(self.codes)[series][:60])

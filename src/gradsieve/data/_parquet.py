@@ -1,0 +1,183 @@
+"""Reading Parquet in long form, some ten thousand rows at a time.
+
+Text columns are read as dictionaries, so that a file in which one long label stands for a million
+rows costs its label once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows
+from gradsieve.data._sequences import Sequences
+from gradsieve.data._targets import KindChoice, PerChoice
+from gradsieve.errors import InvalidFile, MissingExtra
+from gradsieve.network import Array
+
+CHUNK = 16_384
+
+
+def read_parquet(
+    path: Path, columns: Columns, kind: KindChoice, per: PerChoice, max_values: int
+) -> Sequences:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtra("reading Parquet", "parquet") from error
+    try:
+        schema = pq.read_schema(path)
+        columns = columns.resolved(str(path), schema.names)
+        _check_types(path, pa, schema, columns)
+        named = [columns.series, *columns.targets, *([columns.time] if columns.time else [])]
+        texts = [name for name in named if _is_text(pa, schema.field(name).type)]
+        wanted = list(dict.fromkeys([*named, *(columns.features or ())]))
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            if file.metadata.num_rows * len(wanted) > max_values:
+                raise InvalidFile(
+                    f"{path}: claims {file.metadata.num_rows:,} rows of {len(wanted)} columns, "
+                    f"more than {max_values:,} values; split it, or allow more with --max-values"
+                )
+            table = LongForm(str(path), columns, max_values)
+            for rows in _chunks(path, pa, file, columns, wanted):
+                table.add(rows)
+    except InvalidFile:
+        raise
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        OverflowError,
+        NotImplementedError,
+        RuntimeError,
+        MemoryError,
+        TypeError,
+    ) as error:
+        raise InvalidFile(
+            f"{path}: not a readable Parquet file, or not a whole one ({str(error)[:200]})"
+        ) from error
+    return table.build(kind, per)
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_types(path: Path, pa: Any, schema: Any, columns: Columns) -> None:
+    types = pa.types
+    for name in columns.features or ():
+        kind = schema.field(name).type
+        if not (
+            types.is_floating(kind)
+            or types.is_integer(kind)
+            or types.is_boolean(kind)
+            or types.is_decimal(kind)
+        ):
+            raise InvalidFile(
+                f"{path}, column {name!r}: its type is {str(kind)[:60]}, not a number; convert it, "
+                "or leave it out with --features"
+            )
+    for name in (columns.series, *columns.targets):
+        kind = schema.field(name).type
+        value = kind.value_type if types.is_dictionary(kind) else kind
+        if not (
+            _is_text(pa, value)
+            or types.is_integer(value)
+            or types.is_floating(value)
+            or types.is_boolean(value)
+        ):
+            raise InvalidFile(
+                f"{path}, column {name!r}: its type is {str(kind)[:60]}, neither text nor a number"
+            )
+    if columns.time:
+        kind = schema.field(columns.time).type
+        if not (
+            types.is_integer(kind)
+            or types.is_floating(kind)
+            or types.is_timestamp(kind)
+            or types.is_date(kind)
+            or types.is_duration(kind)
+        ):
+            raise InvalidFile(
+                f"{path}, column {columns.time!r}: its type is {str(kind)[:60]}; a time must be a "
+                "number, a date or a timestamp"
+            )
+
+
+def _chunks(path: Path, pa: Any, file: Any, columns: Columns, wanted: list[str]) -> Iterator[Rows]:
+    first = 1
+    for batch in file.iter_batches(batch_size=CHUNK, columns=wanted, use_threads=False):
+        rows = range(first, first + batch.num_rows)
+        first += batch.num_rows
+        if not batch.num_rows:
+            continue
+        yield Rows(
+            label="row",
+            numbers=rows,
+            series=[
+                "" if text is None else text
+                for text in _texts(path, pa, rows, columns.series, batch)
+            ],
+            times=None
+            if columns.time is None
+            else _times(path, pa, rows, columns.time, batch.column(columns.time)),
+            features=np.stack(
+                [_numbers(pa, batch.column(name)) for name in columns.features or ()], axis=1
+            ),
+            targets=[_texts(path, pa, rows, name, batch) for name in columns.targets],
+        )
+
+
+def _numbers(pa: Any, column: Any) -> Array:
+    """float64 with NaN for null, for the table to refuse by row and column."""
+    if not pa.types.is_floating(column.type) or column.type.bit_width != 64:
+        column = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _texts(path: Path, pa: Any, rows: range, name: str, batch: Any) -> Sequence[str | None]:
+    """A column of labels as text; numbers are written as Python writes them, NaN is missing."""
+    column = batch.column(name)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    labels: list[str | None] = []
+    for value in column.dictionary:
+        plain = value.as_py()
+        missing = plain is None or plain != plain or plain == ""
+        labels.append(None if missing else str(plain))
+    indices = column.indices.to_pylist()
+    for number, index in zip(rows, indices, strict=True):
+        text = None if index is None else labels[index]
+        if text is not None and len(text) > LONGEST_NAME:
+            raise InvalidFile(
+                f"{path}, row {number}, column {name!r}: a text of {len(text)} characters; at most "
+                f"{LONGEST_NAME} are taken"
+            )
+    return [None if index is None else labels[index] for index in indices]
+
+
+def _times(path: Path, pa: Any, rows: range, name: str, column: Any) -> Sequence[int | float]:
+    kind = column.type
+    if column.null_count or (pa.types.is_floating(kind) and np.isnan(_numbers(pa, column)).any()):
+        position = int(
+            np.flatnonzero(
+                np.isnan(
+                    _numbers(
+                        pa, column.cast(pa.int64()) if not pa.types.is_floating(kind) else column
+                    )
+                )
+            )[0]
+        )
+        raise InvalidFile(f"{path}, row {rows[position]}, column {name!r}: the time is missing")
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        return list(column.to_pylist())
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    return list(column.cast(pa.int64()).to_pylist())

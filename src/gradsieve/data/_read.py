@@ -1,0 +1,69 @@
+"""One door for every format: the file's ending says which reader takes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gradsieve.data._csv import read_csv
+from gradsieve.data._long_form import Columns
+from gradsieve.data._npz import read_npz
+from gradsieve.data._parquet import read_parquet
+from gradsieve.data._sequences import Sequences
+from gradsieve.data._targets import KindChoice, PerChoice
+from gradsieve.data._ts import read_ts
+from gradsieve.errors import InvalidArgument, InvalidFile
+
+ENDINGS = (".npz", ".csv", ".tsv", ".parquet", ".pq", ".ts")
+MAX_VALUES = 100_000_000  # 0.8 GB of float64; reading takes about three times as much at its peak
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    kind: KindChoice = "auto",
+    per: PerChoice = "auto",
+    columns: Columns | None = None,
+    max_values: int = MAX_VALUES,
+) -> Sequences:
+    """Read sequences and their targets from a file.
+
+    Args:
+        path: NPZ, CSV or Parquet in long form, or a UCR/aeon `.ts` file.
+        kind: whether targets are classes or quantities; "auto" looks at them.
+        per: one target a series or a step; "auto" looks at them.
+        columns: of a CSV or Parquet file, which column is what.
+        max_values: refuse a file with more values than this.
+    """
+    file = Path(path)
+    for name, value, known in (
+        ("kind", kind, ("auto", "classification", "regression")),
+        ("per", per, ("auto", "series", "step")),
+    ):
+        if value not in known:
+            raise InvalidArgument(f"{name} is {value!r}; it may be {', '.join(known)}")
+    if file.suffix.lower() not in ENDINGS:
+        raise InvalidFile(
+            f"{file}: the ending {file.suffix!r} is not one that is read; it may be "
+            f"{', '.join(ENDINGS)}"
+        )
+    try:
+        regular, empty = file.is_file(), file.is_file() and file.stat().st_size == 0
+    except OSError as error:
+        raise InvalidFile(f"{file}: cannot be read ({error.strerror or error})") from error
+    if not regular:
+        what = "a folder or a device, not a file" if file.exists() else "no such file"
+        raise InvalidFile(f"{file}: {what}")
+    if empty:
+        raise InvalidFile(f"{file}: the file is empty")
+    columns = columns or Columns()
+    match file.suffix.lower():
+        case ".npz":
+            return read_npz(file, kind, per, max_values)
+        case ".csv" | ".tsv":
+            return read_csv(file, columns, kind, per, max_values)
+        case ".parquet" | ".pq":
+            return read_parquet(file, columns, kind, per, max_values)
+    if per == "step":
+        raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
+    return read_ts(file, kind, max_values)
