@@ -1,0 +1,11 @@
+"""The compiled kernel: the arithmetic of one minibatch behind `gradsieve.flow`, and only that.
+
+`NativeFlow` and `predict` do what `gradsieve.reference` does, in the network's own precision, on
+vectors. The best instruction set that the CPU has is chosen at run time; the environment variable
+GRADSIEVE_ISA forces one of `available_isas()`.
+"""
+
+from gradsieve.kernel._native import available_isas, fma_peak, isa
+from gradsieve.kernel.native_flow import NativeFlow, predict
+
+__all__ = ["NativeFlow", "predict", "isa", "available_isas", "fma_peak"]

@@ -1,0 +1,132 @@
+// The derivative of S or Q by every weight: the adjoint of the recursions in change.hpp.
+//
+// lam(n) is the adjoint of ddelta(n), in units complementary to those of delta(n); mu(n) is the
+// adjoint of da(n).
+#pragma once
+
+#include "change.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+// factor * delta / |delta| / (sum of |delta|) of each row: the derivative of log(mean |delta|).
+template <class Real>
+inline void log_norm_seed(const Memory<Real>& m, Index n, double factor, Real* seed) {
+    const Real* delta = m.deltas + (n - 1) * m.B * m.ld_h;
+    double total = 0;
+    for (Index pass = 0; pass < 2; ++pass)
+        for (Index b = 0; b < m.B; ++b) {
+            const Real* row = delta + b * m.ld_h;
+            double square = 0;
+            for (Index j = 0; j < m.H; ++j) square += double(row[j]) * double(row[j]);
+            const double norm = ::sqrt(square);
+            if (pass == 0) {
+                total += norm;
+                continue;
+            }
+            const double scale = norm > 0 ? factor / (norm * total) : 0;
+            for (Index j = 0; j < m.H; ++j) seed[b * m.ld_h + j] = Real(scale * double(row[j]));
+        }
+}
+
+// Forward through time: slope_lam(n) = lam(n)∘D(n) in units of delta(n+1) into m.adjoint, lam(T)
+// into m.rows[0], and with `full` -2 z∘delta∘lam into m.tangent for n from `far` on.
+template <class Real>
+inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full) {
+    const Index B = m.B, H = m.H, step = B * m.ld_h;
+    const Index width = vectors_of<Real>(H) * lanes<Real>;
+    const double scale = 1 / ::log(10.0);
+    Real* lam = m.rows[0];
+    if (of_Q)
+        log_norm_seed(m, far, -scale, lam);
+    else
+        for (Index j = 0; j < step; ++j) lam[j] = m.deltas[(far - 1) * step + j];
+    for (Index n = far;; ++n) {
+        if (n == m.T && of_Q) {
+            log_norm_seed(m, n, scale, m.rows[1]);
+            for (Index j = 0; j < step; j += lanes<Real>)
+                store(lam + j, load(lam + j) + load(m.rows[1] + j));
+        }
+        if (full)
+            for (Index b = 0; b < B; ++b) {
+                const Real* z = m.z + (n * B + b) * m.ld_z;
+                const Index row = (n - 1) * step + b * m.ld_h;
+                for (Index j = 0; j < width; j += lanes<Real>)
+                    store(m.tangent + row + j, Real(-2) * load(z + j) * load(m.deltas + row + j) *
+                                                   load(lam + b * m.ld_h + j));
+            }
+        if (n == m.T) return;
+        Real* slope_lam = m.adjoint + (n - 1) * step;
+        const Real* slopes = m.slopes + (n - 1) * step;
+        const PowerOfTwo<Real> units(m.exponents[n] - m.exponents[n - 1]);
+        for (Index j = 0; j < step; j += lanes<Real>)
+            store(slope_lam + j, units(load(lam + j) * load(slopes + j)));
+        const Factor<Real> factor{slope_lam, m.ld_h, m.weights.forward, m.inner, H};
+        multiply(lam, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+    }
+}
+
+// mu(T) gains what comes through the output; its own gradient goes to w_out and b_out.
+template <class Real>
+inline void adjoint_of_output(Memory<Real>& m, Real* flat) {
+    const Index B = m.B, H = m.H, O = m.O, step = B * m.ld_h, last = (m.T - 1) * step;
+    const Fields<Real> to = fields(flat, m.I, H, O);
+    Real* top = m.rows[0];  // lam(T)∘D(T), in units of 2**-exponents[T-1]
+    for (Index j = 0; j < step; j += lanes<Real>)
+        store(top + j, load(top + j) * load(m.slopes + last + j));
+    const PowerOfTwo<Real> units(-m.exponents[m.T - 1]);
+    for (Index j = 0; j < H * m.ld_o; j += lanes<Real>) store(m.product_out + j, Vector<Real>{});
+    add_outer(m.product_out, m.ld_o, H, O, top, m.ld_h, m.errors, m.ld_o, B);
+    for (Index row = 0; row < H; ++row)
+        for (Index o = 0; o < O; ++o)
+            to.w_out[row * O + o] += units(m.product_out[row * m.ld_o + o]);
+    Real* dy = m.rows_out[0];
+    const Factor<Real> reading{top, m.ld_h, m.weights.read, H, H};
+    multiply(dy, m.ld_o, B, O, (const Real*)nullptr, &reading, 1);
+    output_jacobian(m, dy);
+    for (Index j = 0; j < B * m.ld_o; j += lanes<Real>) store(dy + j, units(load(dy + j)));
+    add_output_gradient(m, m.z + m.T * B * m.ld_z, dy, B, flat);
+    const Factor<Real> back{dy, m.ld_o, m.weights.error, O, O};
+    multiply(m.rows[1], m.ld_h, B, H, (const Real*)nullptr, &back, 1);
+    for (Index j = 0; j < step; j += lanes<Real>)
+        store(m.tangent + last + j,
+              load(m.tangent + last + j) + load(m.rows[1] + j) * load(m.slopes + last + j));
+}
+
+// Backward through time: mu(n) = own + (mu(n+1) w_recᵀ)∘D(n), in m.tangent.
+template <class Real>
+inline void adjoint_of_forward(Memory<Real>& m, Index far) {
+    const Index B = m.B, H = m.H, step = B * m.ld_h;
+    for (Index n = m.T - 1; n >= 1; --n) {
+        Real* mu = m.tangent + (n - 1) * step;
+        const Real* slopes = m.slopes + (n - 1) * step;
+        const Factor<Real> factor{mu + step, m.ld_h, m.weights.backward, H, H};
+        Real* back = m.rows[1];
+        multiply(back, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+        for (Index j = 0; j < step; j += lanes<Real>) {
+            const Vector<Real> own = n >= far ? load(mu + j) : Vector<Real>{};
+            store(mu + j, own + load(back + j) * load(slopes + j));
+        }
+    }
+}
+
+template <class Real>
+void norm_gradient(Memory<Real>& m, Index h, bool of_Q, bool full, Real* out) {
+    const Index B = m.B, H = m.H, step = B * m.ld_h, far = m.T - h;
+    const Index size = m.inner * H + H * m.O + m.O;
+    for (Index j = 0; j < size; ++j) out[j] = Real(0);
+    adjoint_of_backward(m, far, of_Q, full);
+    if (full) {
+        adjoint_of_output(m, out);
+        adjoint_of_forward(m, far);
+        add_recurrent_gradient(m, m.tangent, 1, m.T, 0, out);
+    }
+    // (lam∘D)ᵀ delta: the part of w_rec that the deltas themselves are multiplied by.
+    for (Index j = 0; j < H * m.ld_h; j += lanes<Real>) store(m.product + j, Vector<Real>{});
+    add_outer(m.product, m.ld_h, H, H, m.adjoint + (far - 1) * step, m.ld_h,
+              m.deltas + far * step, m.ld_h, h * B);
+    const Fields<Real> to = fields(out, m.I, H, m.O);
+    for (Index row = 0; row < H; ++row)
+        for (Index j = 0; j < H; ++j) to.w_rec[row * H + j] += m.product[row * m.ld_h + j];
+}
+
+}  // namespace gradsieve::GRADSIEVE_ISA

@@ -1,0 +1,131 @@
+// Backward through time (Eq. 2): deltas, scaled by powers of two as they go, and the gradient.
+#pragma once
+
+#include "forward.hpp"
+#include "scaling.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+// The injected error (e w_outᵀ) of a step with its own target, and the units to add it in.
+//
+// Adding it in the units of the later deltas could overflow where those have vanished, so the
+// larger of the two decides.
+template <class Real>
+inline std::int64_t add_error(Memory<Real>& m, Real* back, const Real* e, std::int64_t exponent) {
+    const Index B = m.B, H = m.H;
+    const Real top = largest(e, m.ld_o, B, m.O);
+    if (top == Real(0)) return exponent;
+    Real* injected = m.rows[0];
+    const Factor<Real> factor{e, m.ld_o, m.weights.error, m.O, m.O};
+    multiply(injected, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+    int size = 0;
+    (void)::frexp(double(top), &size);
+    const std::int64_t units = size - exponent > window ? size : exponent;
+    const PowerOfTwo<Real> rescale(exponent - units), scale(-units);
+    for (Index j = 0; j < B * m.ld_h; j += lanes<Real>)
+        store(back + j, rescale(load(back + j)) + scale(load(injected + j)));
+    return units;
+}
+
+// back∘D in place, brought into the window; returns the exponent taken out.
+template <class Real>
+inline int slope_and_scale(Real* back, const Real* slopes, Index size, bool always) {
+    Vector<Real> top{};
+    for (Index j = 0; j < size; j += lanes<Real>) {
+        const Vector<Real> delta = load(back + j) * load(slopes + j);
+        store(back + j, delta);
+        const Vector<Real> magnitudes = magnitude<Real>(delta);
+        top = top > magnitudes ? top : magnitudes;
+    }
+    Real highest = 0;
+    for (Index lane = 0; lane < lanes<Real>; ++lane) highest = top[lane] > highest ? top[lane] : highest;
+    const int shift = excess(highest, always ? 0 : window);
+    if (shift != 0) {
+        const PowerOfTwo<Real> scale(-shift);
+        for (Index j = 0; j < size; j += lanes<Real>) store(back + j, scale(load(back + j)));
+    }
+    return shift;
+}
+
+template <class Real>
+inline void backward(Memory<Real>& m) {
+    const Index B = m.B, H = m.H, T = m.T;
+    const Index step = B * m.ld_h;
+    for (Index n = T; n >= 1; --n) {
+        Real* delta = m.deltas + (n - 1) * step;
+        const Real* e = m.errors + (m.per_step ? (n - 1) * B * m.ld_o : 0);
+        std::int64_t exponent = 0;
+        if (n == T) {
+            const Factor<Real> factor{e, m.ld_o, m.weights.error, m.O, m.O};
+            multiply(delta, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+        } else {
+            const Factor<Real> factor{delta + step, m.ld_h, m.weights.backward, H, H};
+            multiply(delta, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+            exponent = m.exponents[n];
+            if (m.per_step) exponent = add_error(m, delta, e, exponent);
+        }
+        const Real* slopes = m.slopes + (n - 1) * step;
+        m.exponents[n - 1] = exponent + slope_and_scale(delta, slopes, step, n == T);
+    }
+}
+
+// Adds [z | u | 1]ᵀ right, times 2**exponent, over steps first…last to the flat gradient.
+template <class Real>
+inline void add_recurrent_gradient(Memory<Real>& m, const Real* right, Index first, Index last,
+                                   std::int64_t exponent, Real* flat) {
+    const Index B = m.B, H = m.H, I = m.I;
+    for (Index j = 0; j < m.inner * m.ld_h; j += lanes<Real>) store(m.product + j, Vector<Real>{});
+    add_outer(m.product, m.ld_h, m.inner, H, m.z + (first - 1) * B * m.ld_z, m.ld_z,
+              right + (first - 1) * B * m.ld_h, m.ld_h, (last - first + 1) * B);
+    const Fields<Real> to = fields(flat, I, H, m.O);
+    const PowerOfTwo<Real> scale(exponent);
+    for (Index row = 0; row < m.inner; ++row) {
+        Real* out = row < H       ? to.w_rec + row * H
+                    : row < H + I ? to.w_in + (row - H) * H
+                                  : to.b;
+        const Real* from = m.product + row * m.ld_h;
+        for (Index j = 0; j < H; ++j) out[j] += scale(from[j]);
+    }
+}
+
+// Adds zᵀ right and the sums of `right` (rows of outputs) to w_out and b_out of the flat gradient.
+template <class Real>
+inline void add_output_gradient(Memory<Real>& m, const Real* z, const Real* right, Index rows,
+                                Real* flat) {
+    const Index H = m.H, O = m.O;
+    const Fields<Real> to = fields(flat, m.I, H, O);
+    for (Index j = 0; j < H * m.ld_o; j += lanes<Real>) store(m.product_out + j, Vector<Real>{});
+    add_outer(m.product_out, m.ld_o, H, O, z, m.ld_z, right, m.ld_o, rows);
+    for (Index row = 0; row < H; ++row)
+        for (Index o = 0; o < O; ++o) to.w_out[row * O + o] += m.product_out[row * m.ld_o + o];
+    for (Index row = 0; row < rows; ++row)
+        for (Index o = 0; o < O; ++o) to.b_out[o] += right[row * m.ld_o + o];
+}
+
+// The gradient summed over the minibatch: one product over each run of steps of equal exponent.
+template <class Real>
+inline void gather_gradient(Memory<Real>& m) {
+    const Index size = m.inner * m.H + m.H * m.O + m.O;
+    for (Index j = 0; j < size; ++j) m.gradient[j] = Real(0);
+    for (Index last = m.T; last >= 1;) {
+        Index first = last;
+        while (first > 1 && m.exponents[first - 2] == m.exponents[last - 1]) --first;
+        add_recurrent_gradient(m, m.deltas, first, last, m.exponents[last - 1], m.gradient);
+        last = first - 1;
+    }
+    const Index first_read = m.per_step ? 1 : m.T;
+    add_output_gradient(m, m.z + first_read * m.B * m.ld_z, m.errors,
+                        (m.T - first_read + 1) * m.B, m.gradient);
+}
+
+template <class Real>
+double backpropagate(Memory<Real>& m, const Batch<Real>& batch) {
+    pack_weights(m, m.theta, m.weights);
+    forward(m, batch);
+    const double loss = read_out(m, batch);
+    backward(m);
+    gather_gradient(m);
+    return loss;
+}
+
+}  // namespace gradsieve::GRADSIEVE_ISA

@@ -1,0 +1,36 @@
+// The routines of one instruction set. Compiled once for each, with its flags and GRADSIEVE_ISA.
+#include "adjoint.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+// As many independent multiply-adds as registers hold, `repeats` times; returns the operations.
+template <class Real>
+double fma_flops(Index repeats) {
+    constexpr int chains = tile_rows * 2 < 20 ? 10 : 20;
+    Vector<Real> acc[chains];
+    Vector<Real> factor = broadcast(Real(0.5)), summand = broadcast(Real(0.25));
+    for (int c = 0; c < chains; ++c) acc[c] = broadcast(Real(c));
+    for (Index i = 0; i < repeats; ++i) {
+        __asm__ volatile("" : "+m"(repeats));  // keep each round
+#pragma GCC unroll 20
+        for (int c = 0; c < chains; ++c) acc[c] = acc[c] * factor + summand;
+    }
+    Vector<Real> total{};
+    for (int c = 0; c < chains; ++c) total += acc[c];
+    volatile double keep = sum<Real>(total);
+    (void)keep;
+    return 2.0 * chains * double(lanes<Real>) * double(repeats);
+}
+
+template <class Real>
+constexpr Routines<Real> routines = {backpropagate<Real>,    norms<Real>,   norm_gradient<Real>,
+                                     example_products<Real>, predict<Real>, fma_flops<Real>};
+
+#define GRADSIEVE_TEXT_OF(name) #name
+#define GRADSIEVE_TEXT(name) GRADSIEVE_TEXT_OF(name)
+
+extern const InstructionSet instruction_set;
+const InstructionSet instruction_set = {GRADSIEVE_TEXT(GRADSIEVE_ISA), routines<float>,
+                                        routines<double>};
+
+}  // namespace gradsieve::GRADSIEVE_ISA

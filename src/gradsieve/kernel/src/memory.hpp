@@ -1,0 +1,108 @@
+// What the kernel's passes share: sizes, buffers and the table of routines of one instruction set.
+//
+// This header is compiled with many different instruction-set flags, so it holds plain data only:
+// an inline function of the standard library emitted here could be linked into code that must run
+// on an older CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gradsieve {
+
+using Index = std::ptrdiff_t;
+
+inline constexpr Index alignment = 64;  // bytes: a cache line and the widest vector
+
+// A matrix (or a stack of them) in somebody else's memory; steps count elements, not bytes.
+template <class Real>
+struct Inputs {
+    const Real* data;
+    Index step_n, step_b, step_i;
+};
+
+// One minibatch: inputs (T,B,I) and targets at the last step or at every step.
+template <class Real>
+struct Batch {
+    Inputs<Real> u;
+    const std::int64_t* classes;  // softmax targets, or null
+    const Real* values;           // linear targets, or null
+    Index step_n, step_b, step_o; // of the targets
+    const std::int64_t* starts;   // (B,) contiguous, or null
+};
+
+// The five weight arrays inside a flat vector, in the order of gradsieve.network.
+template <class Real>
+struct Fields {
+    Real *w_in, *w_rec, *b, *w_out, *b_out;
+};
+
+// Matrices in the order in which register tiles read them (see tile.hpp), zero-padded.
+template <class Real>
+struct Packed {
+    Real* forward;   // [w_rec; w_in; b], inner rows of H: what [z | u | 1] is multiplied by
+    Real* backward;  // w_rec transposed, H rows of H
+    Real* read;      // w_out, H rows of O
+    Real* error;     // w_out transposed, O rows of H
+    Real* b_out;     // ld_o values
+};
+
+// Everything one network and one minibatch need. Rows are sequences; row (n, b) stands at n*B + b.
+template <class Real>
+struct Memory {
+    Index T, B, I, H, O;
+    Index inner;             // H + I + 1: a row of `z` is [z(n) | u(n+1) | 1]
+    Index ld_z, ld_h, ld_o;  // padded row lengths
+    bool softmax, per_step;
+
+    Real* theta;     // the weights, flat
+    Real* gradient;  // flat
+    Packed<Real> weights, update;
+
+    Real* z;        // (T+1) B rows of ld_z
+    Real* slopes;   // T B rows of ld_h: D
+    Real* deltas;   // T B rows of ld_h, in units of 2**exponents
+    Real* outputs;  // B or T B rows of ld_o
+    Real* errors;   // the same: e
+    std::int64_t* exponents;
+
+    Real* product;   // inner rows of ld_h: a weight gradient before it is gathered
+    Real* product_out;  // H rows of ld_o
+    Real* rows[2];   // B rows of ld_h each
+    Real* rows_out[2];  // B rows of ld_o each
+
+    Real* tangent;  // T B rows of ld_h: da, or mu; allocated when first needed
+    Real* adjoint;  // T B rows of ld_h: D∘lam; allocated when first needed
+};
+
+// Sums over the minibatch, as in gradsieve.flow.Norms.
+struct Sums {
+    double near_norm, near_slope, far_norm, far_slope, far_square, far_product;
+};
+
+template <class Real>
+struct Routines {
+    double (*backpropagate)(Memory<Real>&, const Batch<Real>&);
+    Sums (*norms)(Memory<Real>&, const Real* update, Index h, bool full);
+    void (*norm_gradient)(Memory<Real>&, Index h, bool of_Q, bool full, Real* out);
+    void (*example_products)(Memory<Real>&, const Real* direction, double* out);
+    // Forward only: `m` has room for m.B sequences and for two steps; out is (T,B,O) or (B,O).
+    void (*predict)(Memory<Real>&, const Batch<Real>&, Index T, Index B, bool per_step, Real* out);
+    double (*fma_flops)(Index repeats);  // floating-point operations done, to measure the peak
+};
+
+struct InstructionSet {
+    const char* name;
+    Routines<float> single_precision;
+    Routines<double> double_precision;
+};
+
+template <class Real>
+[[gnu::always_inline]] inline Fields<Real> fields(Real* flat, Index I, Index H, Index O) {
+    Real* w_rec = flat + I * H;
+    Real* b = w_rec + H * H;
+    Real* w_out = b + H;
+    return {flat, w_rec, b, w_out, w_out + H * O};
+}
+
+}  // namespace gradsieve

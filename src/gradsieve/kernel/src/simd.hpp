@@ -1,0 +1,101 @@
+// The vectors of one instruction set, as the compiler's own vector types.
+//
+// Each source that includes this is compiled once per instruction set with GRADSIEVE_ISA set to a
+// name of its own, which keeps the copies apart.
+#pragma once
+
+#include "memory.hpp"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#ifndef GRADSIEVE_ISA
+#error "GRADSIEVE_ISA must name the instruction set"
+#endif
+
+#define GRADSIEVE_INLINE [[gnu::always_inline]] inline
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr Index vector_bytes = 64;
+inline constexpr int tile_rows = 14;  // 14 x 2 accumulators, 2 weights, 1 broadcast of 32 registers
+#elif defined(__AVX2__)
+inline constexpr Index vector_bytes = 32;
+inline constexpr int tile_rows = 6;  // of 16 registers
+#elif defined(__aarch64__)
+inline constexpr Index vector_bytes = 16;
+inline constexpr int tile_rows = 12;  // of 32 registers
+#else
+inline constexpr Index vector_bytes = 16;
+inline constexpr int tile_rows = 5;  // of 16 registers, one of them for a product before its sum
+#endif
+
+template <class Real>
+struct Simd;
+
+template <>
+struct Simd<float> {
+    typedef float Vector __attribute__((vector_size(vector_bytes), may_alias));
+    typedef std::int32_t Bits __attribute__((vector_size(vector_bytes), may_alias));
+    using Bit = std::int32_t;
+};
+
+template <>
+struct Simd<double> {
+    typedef double Vector __attribute__((vector_size(vector_bytes), may_alias));
+    typedef std::int64_t Bits __attribute__((vector_size(vector_bytes), may_alias));
+    using Bit = std::int64_t;
+};
+
+template <class Real>
+using Vector = typename Simd<Real>::Vector;
+
+template <class Real>
+inline constexpr Index lanes = vector_bytes / Index(sizeof(Real));
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> load(const Real* from) {
+    return *reinterpret_cast<const Vector<Real>*>(from);
+}
+
+template <class Real>
+GRADSIEVE_INLINE void store(Real* to, Vector<Real> value) {
+    *reinterpret_cast<Vector<Real>*>(to) = value;
+}
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> broadcast(Real value) {
+    return value - Vector<Real>{};  // 0 would turn -0 into 0 if added
+}
+
+// Sum of the lanes, in double precision.
+template <class Real>
+GRADSIEVE_INLINE double sum(Vector<Real> value) {
+    double total = 0;
+    for (Index lane = 0; lane < lanes<Real>; ++lane) total += double(value[lane]);
+    return total;
+}
+
+// The larger of each lane; NaN where `value` is NaN.
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> at_least(Vector<Real> floor, Vector<Real> value) {
+    return floor > value ? floor : value;
+}
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> magnitude(Vector<Real> value) {
+    using Bits = typename Simd<Real>::Bits;
+    using Bit = typename Simd<Real>::Bit;
+    constexpr Bit sign = Bit(1) << (8 * sizeof(Bit) - 1);
+    return (Vector<Real>)((Bits)value & ~sign);
+}
+
+// Vectors that hold `columns` values.
+template <class Real>
+GRADSIEVE_INLINE Index vectors_of(Index columns) {
+    return (columns + lanes<Real> - 1) / lanes<Real>;
+}
+
+}  // namespace gradsieve::GRADSIEVE_ISA

@@ -1,0 +1,197 @@
+#include "workspace.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "float_state.hpp"
+
+namespace gradsieve {
+
+void* Arena::take_bytes(Index rows, Index columns, std::size_t value_bytes) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(std::size_t(rows), std::size_t(columns), &bytes) ||
+        __builtin_mul_overflow(bytes, value_bytes, &bytes) ||
+        __builtin_add_overflow(bytes, std::size_t(alignment - 1), &bytes))
+        throw std::bad_alloc();
+    bytes &= ~std::size_t(alignment - 1);
+    const std::size_t start = used_;
+    if (__builtin_add_overflow(used_, bytes, &used_)) throw std::bad_alloc();
+    return memory_ ? static_cast<char*>(memory_.get()) + start : nullptr;
+}
+
+void Arena::allocate() {
+    size_ = used_;
+    used_ = 0;
+    memory_.reset(std::aligned_alloc(std::size_t(alignment), size_));
+    if (!memory_) throw std::bad_alloc();
+    std::memset(memory_.get(), 0, size_);
+}
+
+void Arena::Free::operator()(void* memory) const { std::free(memory); }
+
+namespace {
+
+template <class Real>
+Index padded(Index columns) {
+    const Index unit = alignment / Index(sizeof(Real));
+    return (columns + unit - 1) / unit * unit;
+}
+
+template <class Real>
+Memory<Real> sized(const Sizes& sizes, bool softmax, bool per_step) {
+    Memory<Real> m{};
+    m.T = sizes.T, m.B = sizes.B, m.I = sizes.I, m.H = sizes.H, m.O = sizes.O;
+    m.inner = m.H + m.I + 1;
+    m.ld_z = padded<Real>(m.inner), m.ld_h = padded<Real>(m.H), m.ld_o = padded<Real>(m.O);
+    m.softmax = softmax, m.per_step = per_step;
+    return m;
+}
+
+template <class Real>
+void lay_out_packed(Arena& arena, const Memory<Real>& m, Packed<Real>& packed) {
+    packed.forward = arena.take<Real>(m.inner, m.ld_h);
+    packed.backward = arena.take<Real>(m.H, m.ld_h);
+    packed.read = arena.take<Real>(m.H, m.ld_o);
+    packed.error = arena.take<Real>(m.O, m.ld_h);
+    packed.b_out = arena.take<Real>(m.ld_o);
+}
+
+// Sequences that `predict` takes at a time: their states stay in the first-level cache.
+Index prediction_block(Index B) {
+    constexpr Index most = 56;
+    return B < most ? B : most;
+}
+
+}  // namespace
+
+// Marks the workspace as in use and sets the floating-point mode, for the time of one call.
+template <class Real>
+class Workspace<Real>::Use {
+public:
+    explicit Use(Workspace& workspace) : busy_(workspace.busy_) {
+        if (busy_.exchange(true))
+            throw std::runtime_error("this flow is being used by another thread");
+    }
+    ~Use() { busy_.store(false); }
+
+private:
+    std::atomic<bool>& busy_;
+    FloatState state_;
+};
+
+template <class Real>
+Workspace<Real>::Workspace(Sizes sizes, bool softmax, bool per_step, const std::string& isa)
+    : sizes_(sizes),
+      set_(instruction_set(isa)),
+      routines_(routines_of<Real>(set_)),
+      memory_(sized<Real>(sizes, softmax, per_step)) {
+    Memory<Real>& m = memory_;
+    base_ = std::make_unique<Arena>([&](Arena& arena) {
+        m.theta = arena.take<Real>(sizes.weights());
+        m.gradient = arena.take<Real>(sizes.weights());
+        lay_out_packed(arena, m, m.weights);
+        m.z = arena.take<Real>((m.T + 1) * m.B, m.ld_z);
+        m.slopes = arena.take<Real>(m.T * m.B, m.ld_h);
+        m.deltas = arena.take<Real>(m.T * m.B, m.ld_h);
+        m.outputs = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
+        m.errors = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
+        m.exponents = arena.take<std::int64_t>(m.T);
+        m.product = arena.take<Real>(m.inner, m.ld_h);
+        m.product_out = arena.take<Real>(m.H, m.ld_o);
+        for (Real*& rows : m.rows) rows = arena.take<Real>(m.B, m.ld_h);
+        for (Real*& rows : m.rows_out) rows = arena.take<Real>(m.B, m.ld_o);
+    });
+}
+
+template <class Real>
+void Workspace<Real>::need_update() {
+    if (change_) return;
+    change_ = std::make_unique<Arena>([&](Arena& arena) {
+        lay_out_packed(arena, memory_, memory_.update);
+        memory_.tangent = arena.take<Real>(memory_.T * memory_.B, memory_.ld_h);
+    });
+}
+
+template <class Real>
+void Workspace<Real>::need_adjoint() {
+    if (adjoint_) return;
+    adjoint_ = std::make_unique<Arena>([&](Arena& arena) {
+        memory_.adjoint = arena.take<Real>(memory_.T * memory_.B, memory_.ld_h);
+    });
+}
+
+template <class Real>
+std::size_t Workspace<Real>::bytes() const {
+    return base_->bytes() + (change_ ? change_->bytes() : 0) + (adjoint_ ? adjoint_->bytes() : 0);
+}
+
+template <class Real>
+void Workspace<Real>::check_horizon(Index h) const {
+    if (memory_.per_step)
+        throw std::invalid_argument("the far gradient is that of the last step's loss alone, and "
+                                    "this flow has a target at every step");
+    if (h < 1 || h >= memory_.T)
+        throw std::invalid_argument("horizon is " + std::to_string(h) + "; it may be 1 … " +
+                                    std::to_string(memory_.T - 1));
+}
+
+template <class Real>
+double Workspace<Real>::backpropagate(const Real* theta, const Batch<Real>& batch) {
+    const Use use(*this);
+    ++generation_;
+    std::memcpy(memory_.theta, theta, std::size_t(sizes_.weights()) * sizeof(Real));
+    return routines_.backpropagate(memory_, batch);
+}
+
+template <class Real>
+Sums Workspace<Real>::norms(const Real* update, Index h, bool full) {
+    check_horizon(h);
+    const Use use(*this);
+    if (update) need_update();
+    return routines_.norms(memory_, update, h, full);
+}
+
+template <class Real>
+void Workspace<Real>::norm_gradient(Index h, bool of_Q, bool full, Real* out) {
+    check_horizon(h);
+    const Use use(*this);
+    need_update();
+    need_adjoint();
+    routines_.norm_gradient(memory_, h, of_Q, full, out);
+}
+
+template <class Real>
+void Workspace<Real>::example_products(const Real* direction, double* out) {
+    const Use use(*this);
+    need_update();
+    routines_.example_products(memory_, direction, out);
+}
+
+template <class Real>
+void predict(const Sizes& sizes, bool softmax, const Real* theta, const Batch<Real>& batch,
+             bool per_step, const std::string& isa, Real* out) {
+    const Routines<Real>& routines = routines_of<Real>(instruction_set(isa));
+    Sizes block = sizes;
+    block.B = prediction_block(sizes.B);
+    Memory<Real> m = sized<Real>(block, softmax, per_step);
+    const Arena arena([&](Arena& part) {
+        lay_out_packed(part, m, m.weights);
+        m.theta = part.template take<Real>(sizes.weights());
+        m.z = part.template take<Real>(2 * m.B, m.ld_z);
+        m.outputs = part.template take<Real>(m.B, m.ld_o);
+    });
+    std::memcpy(m.theta, theta, std::size_t(sizes.weights()) * sizeof(Real));
+    const FloatState state;
+    routines.predict(m, batch, sizes.T, sizes.B, per_step, out);
+}
+
+template class Workspace<float>;
+template class Workspace<double>;
+template void predict<float>(const Sizes&, bool, const float*, const Batch<float>&, bool,
+                             const std::string&, float*);
+template void predict<double>(const Sizes&, bool, const double*, const Batch<double>&, bool,
+                              const std::string&, double*);
+
+}  // namespace gradsieve

@@ -1,0 +1,86 @@
+// Owns the memory of one network and one minibatch, and runs the passes on it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "dispatch.hpp"
+
+namespace gradsieve {
+
+struct Sizes {
+    Index T, B, I, H, O;
+
+    Index weights() const { return I * H + H * H + H + H * O + O; }
+    bool operator==(const Sizes& other) const {
+        return T == other.T && B == other.B && I == other.I && H == other.H && O == other.O;
+    }
+};
+
+// Zeroed memory that begins at a multiple of `alignment`, handed out in aligned pieces.
+class Arena {
+public:
+    // Counts what `take` will be asked for, then allocates. Throws std::bad_alloc.
+    template <class Layout>
+    explicit Arena(const Layout& layout) {
+        layout(*this);
+        allocate();
+        layout(*this);
+    }
+    // `count` values with space to the next multiple of `alignment`; null while counting.
+    template <class Value>
+    Value* take(Index rows, Index columns = 1) {
+        return static_cast<Value*>(take_bytes(rows, columns, sizeof(Value)));
+    }
+    std::size_t bytes() const { return size_; }
+
+private:
+    void* take_bytes(Index rows, Index columns, std::size_t value_bytes);
+    void allocate();
+
+    struct Free {
+        void operator()(void* memory) const;
+    };
+    std::unique_ptr<void, Free> memory_;
+    std::size_t used_ = 0;
+    std::size_t size_ = 0;
+};
+
+template <class Real>
+class Workspace {
+public:
+    Workspace(Sizes sizes, bool softmax, bool per_step, const std::string& isa);
+
+    double backpropagate(const Real* theta, const Batch<Real>& batch);
+    Sums norms(const Real* update, Index h, bool full);
+    void norm_gradient(Index h, bool of_Q, bool full, Real* out);
+    void example_products(const Real* direction, double* out);
+
+    const Memory<Real>& memory() const { return memory_; }
+    const Sizes& sizes() const { return sizes_; }
+    const char* isa() const { return set_.name; }
+    std::uint64_t generation() const { return generation_; }
+    std::size_t bytes() const;
+
+private:
+    class Use;
+    void need_update();
+    void need_adjoint();
+    void check_horizon(Index h) const;
+
+    Sizes sizes_;
+    const InstructionSet& set_;
+    const Routines<Real>& routines_;
+    Memory<Real> memory_{};
+    std::unique_ptr<Arena> base_, change_, adjoint_;
+    std::atomic<bool> busy_{false};
+    std::uint64_t generation_ = 0;
+};
+
+// Forward only, any number of sequences, in memory that does not grow with T or B.
+template <class Real>
+void predict(const Sizes& sizes, bool softmax, const Real* theta, const Batch<Real>& batch,
+             bool per_step, const std::string& isa, Real* out);
+
+}  // namespace gradsieve
