@@ -1,8 +1,8 @@
 """A run's history as columns for the charts, thinned where it is too long to draw or to send.
 
-A point of a thinned history stands for several epochs: what is counted is summed, what is a
+A point of a thinned history stands for several records: what is counted is summed, what is a
 bound keeps its extreme, what is measured at the end of an epoch keeps its last value, and the
-rest is averaged. The page says how many epochs a point stands for.
+rest is averaged. The page says how many records a point stands for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from gradsieve.report.runs import Run, finite
 
 MOST_POINTS = 500  # as many as a wide screen can tell apart
+MOST_PROBES = 200
 
 Column = list[float | None]
 Merge = Callable[[list[float]], float]
@@ -39,12 +40,13 @@ MERGES: dict[str, Merge] = {
     "stalls": sum,
     "nonfinite": sum,
     "gradient_norm": _mean,
-    "seconds": sum,
 }
 PROBE_NUMBERS = ("activation_mean", "activation_median", "saturated", "predicted", "measured")
 
 
-def columns(run: Run, most_points: int = MOST_POINTS) -> dict[str, Any]:
+def columns(
+    run: Run, most_points: int = MOST_POINTS, most_probes: int = MOST_PROBES
+) -> dict[str, Any]:
     """Everything that is drawn of one run's history."""
     every = max(1, -(-len(run.epochs) // most_points))
     groups = [run.epochs[start : start + every] for start in range(0, len(run.epochs), every)]
@@ -53,7 +55,7 @@ def columns(run: Run, most_points: int = MOST_POINTS) -> dict[str, Any]:
         "epoch": [int(group[-1]["epoch"]) for group in groups],
         **{name: _merged(groups, name, merge) for name, merge in MERGES.items()},
         "reasons": _reasons(groups),
-        "probe": _probes(run, most_points),
+        "probe": _probes(run, most_probes),
     }
 
 
@@ -84,10 +86,10 @@ def _reasons(groups: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[in
     return counts
 
 
-def _probes(run: Run, most_points: int) -> dict[str, Any]:
+def _probes(run: Run, most_probes: int) -> dict[str, Any]:
     """The probed epochs: gradient norms over lag, activations, predicted and measured changes."""
     probed = [epoch for epoch in run.epochs if isinstance(epoch.get("probe"), Mapping)]
-    kept = probed[:: max(1, -(-len(probed) // most_points))]
+    kept = probed[:: max(1, -(-len(probed) // most_probes))]
     if probed and kept[-1] is not probed[-1]:
         kept.append(probed[-1])
     lags = sorted({lag for epoch in kept for lag in _norms(epoch["probe"])})

@@ -8,7 +8,6 @@ another host, so that a web page elsewhere cannot read a run through a rebound d
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,7 +18,14 @@ from urllib.parse import urlsplit
 
 from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile
 from gradsieve.report.page import Content, content, render_page
-from gradsieve.report.runs import HISTORY_FILE, RESULT_FILE, SETTINGS_FILE, Run, read_run, run_folders
+from gradsieve.report.runs import (
+    HISTORY_FILE,
+    RESULT_FILE,
+    SETTINGS_FILE,
+    Run,
+    read_run,
+    run_folders,
+)
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8642
@@ -54,8 +60,7 @@ class Watched:
             return
         runs = _readable_runs(self.folder)
         self._content = content(runs)
-        shown = json.loads(self._content.as_json())
-        self._answer = json.dumps({**shown, "state": _state(runs)}).encode()
+        self._answer = self._content.as_json(state=_state(runs)).encode()
         self._signature = signature
 
 

@@ -22,8 +22,8 @@ from markupsafe import Markup
 
 from gradsieve.errors import GradsieveError
 from gradsieve.files import write_atomically
-from gradsieve.report.columns import MOST_POINTS, columns
-from gradsieve.report.experiments import Experiment, experiments
+from gradsieve.report.columns import MOST_POINTS, MOST_PROBES, columns
+from gradsieve.report.comparison import Experiment, experiments
 from gradsieve.report.runs import Run, finite, read_runs
 from gradsieve.report.verdict import percent, verdict
 
@@ -41,6 +41,8 @@ SCRIPTS = (
     "page.js",
 )
 MOST_NUMBERS = 300_000  # of all runs together: about 2 MB of JSON
+POINT_NUMBERS = 16  # in a record of the history, about
+PROBE_NUMBERS = 54  # in a probe: 48 lags and the rest
 
 _environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(HERE / "assets"),
@@ -60,9 +62,9 @@ class Content:
     settings: str
     charts: dict[str, Any]
 
-    def as_json(self) -> str:
+    def as_json(self, **more: object) -> str:
         return to_json(
-            {"findings": self.findings, "settings": self.settings, "charts": self.charts}
+            {"findings": self.findings, "settings": self.settings, "charts": self.charts, **more}
         )
 
 
@@ -92,7 +94,7 @@ def content(runs: Sequence[Run]) -> Content:
     groups = experiments(runs)
     verdicts = [verdict(group) for group in groups]
     findings = _environment.get_template("findings.html.j2").render(
-        pairs=list(zip(groups, verdicts, strict=True)), total=_total, updates=_updates
+        pairs=list(zip(groups, verdicts, strict=True)), total=_total, ended=_ended
     )
     shared, differing = _settings(runs)
     settings = _environment.get_template("settings.html.j2").render(
@@ -143,7 +145,9 @@ def _script(text: str) -> str:
 
 def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
     """The charts' data; the more runs, the fewer points each, so that the file stays small."""
-    most_points = max(40, min(MOST_POINTS, MOST_NUMBERS // (40 * max(count, 1))))
+    share = MOST_NUMBERS // (2 * max(count, 1))
+    most_points = max(40, min(MOST_POINTS, share // POINT_NUMBERS))
+    most_probes = max(12, min(MOST_PROBES, share // PROBE_NUMBERS))
     return [
         {
             "name": group.name,
@@ -158,8 +162,9 @@ def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
                             "network": run.network,
                             "folder": run.folder.name,
                             "accuracy": run.accuracy,
+                            "q_range": run.q_range,
                             "finished": run.result is not None,
-                            "history": columns(run, most_points),
+                            "history": columns(run, most_points, most_probes),
                         }
                         for run in variant.runs
                     ],
@@ -175,9 +180,9 @@ def _total(runs: Sequence[Run], name: str) -> float:
     return sum(value for run in runs for value in run.column(name) if value is not None)
 
 
-def _updates(runs: Sequence[Run]) -> float:
-    """`updates` counts from the beginning of a run, so its last value is the run's."""
-    return sum(max((value or 0 for value in run.column("updates")), default=0) for run in runs)
+def _ended(runs: Sequence[Run], name: str) -> float:
+    """The sum over runs of a number that counts from the beginning of each."""
+    return sum(run.last(name) or 0 for run in runs)
 
 
 def _settings(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:

@@ -38,12 +38,19 @@ class Run:
 
     @property
     def label(self) -> str:
-        return str(self.settings.get("label", "unnamed"))
+        """What its way of training is called; made up from the settings where nobody named it."""
+        named = self.settings.get("label")
+        if named is not None:
+            return str(named)
+        sieve = self.settings.get("sieve")
+        if isinstance(sieve, Mapping):
+            return f"{sieve.get('policy', 'sieve')}, {sieve.get('estimator', 'full')}"
+        return "off" if self.settings.get("clip") is None else "clip"
 
     @property
     def network(self) -> str:
         """Which initial network it started from; runs of the same one are compared in pairs."""
-        return str(self.settings.get("network", 0))
+        return str(self.settings.get("network", self.settings.get("seed", 0)))
 
     @property
     def sieved(self) -> bool:
@@ -72,6 +79,10 @@ class Run:
             if tested is not None:
                 return tested
         return max((value for value in self.column("accuracy") if value is not None), default=None)
+
+    def last(self, name: str) -> float | None:
+        """The latest known value of a number, such as a count that goes on from the beginning."""
+        return next((value for value in reversed(self.column(name)) if value is not None), None)
 
     def column(self, name: str) -> list[float | None]:
         """One number of every epoch, None where it is missing or not finite."""

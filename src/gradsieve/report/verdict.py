@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 
-from gradsieve.report.experiments import Comparison, Experiment, Variant, compare
+from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
 from gradsieve.report.runs import Run, finite
 
 SOLVED = 0.99  # the accuracy at which the paper's protocol stops
@@ -52,7 +52,7 @@ def verdict(experiment: Experiment) -> Verdict:
 
 
 def _about(variant: Variant, experiment: Experiment) -> str:
-    parts = [_learned(variant, experiment.chance), _reach(variant, experiment.q_range)]
+    parts = [_learned(variant, experiment.chance), _reach(variant, experiment)]
     if variant.sieved:
         parts.append(_sieved(variant))
     return " ".join(part for part in parts if part)
@@ -72,18 +72,23 @@ def _headline(experiment: Experiment, comparisons: list[Comparison]) -> str:
     pair = max(
         (pair for pair in comparisons if pair.baseline is strongest), key=lambda pair: pair.mean
     )
-    sieve, without = pair.treatment.name, pair.baseline.name
+    sieve, without = f"“{pair.treatment.name}”", f"“{pair.baseline.name}”"
+    tried = sum(variant.sieved for variant in experiment.variants)
+    if tried > 1:
+        sieve += f", the best of {tried} sieves tried,"
     if pair.mean == 0:
-        return f"“{sieve}” and “{without}” reach the same mean accuracy{so_far}."
+        return f"{sieve} and {without} reach the same mean accuracy{so_far}."
     points = f"{100 * abs(pair.mean):.1f} percentage points"
-    outcome = f"scores {points} more" if pair.mean > 0 else f"does not help: it scores {points} less"
+    outcome = (
+        f"scores {points} more" if pair.mean > 0 else f"does not help: it scores {points} less"
+    )
     count = len(pair.differences)
     evidence = (
         "a difference that chance rarely makes"
         if pair.by_chance < UNLIKELY
         else f"but {count} {_networks(count)} cannot tell that from chance"
     )
-    return f"“{sieve}” {outcome} than “{without}” on average, {evidence}{so_far}."
+    return f"{sieve} {outcome} than {without} on average, {evidence}{so_far}."
 
 
 def _networks(count: int) -> str:
@@ -137,13 +142,12 @@ def _points(difference: float) -> str:
     return f"{100 * difference:+.1f} percentage points".replace("-", "−")
 
 
-def _reach(variant: Variant, q_range: tuple[float, float]) -> str:
+def _reach(variant: Variant, experiment: Experiment) -> str:
     values = [value for run in variant.runs for value in run.column("Q") if value is not None]
-    last = [column[-1] for run in variant.runs if (column := run.column("Q"))]
-    ends = [value for value in last if value is not None]
+    ends = [value for run in variant.runs if (value := run.last("Q")) is not None]
     if not values or not ends:
         return ""
-    low, high = q_range
+    low, high = variant.runs[0].q_range or experiment.q_range
     vanished = sum(value > high for value in values) / len(values)
     exploded = sum(value < low for value in values) / len(values)
     end = statistics.median(ends)

@@ -66,7 +66,8 @@
     for (const section of document.querySelectorAll(".needs-script")) section.hidden = !choice;
     if (!choice) return;
     const { every } = choice.run.history;
-    element("thinning").textContent = every > 1 ? `Each point stands for ${every} epochs.` : "";
+    element("thinning").textContent =
+      every > 1 ? `Each point stands for ${every} records of the history.` : "";
     const colours = readColours();
     for (const [name, build] of Object.entries(CHARTS)) {
       const holder = element(`chart-${name}`);

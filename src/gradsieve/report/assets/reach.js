@@ -1,6 +1,6 @@
 // How far back the gradient reaches: Q with its safe range, and the norm over lag.
 function qOverTime(chosen, colours) {
-  const [low, high] = chosen.experiment.q_range;
+  const [low, high] = chosen.run.q_range || chosen.experiment.q_range;
   const chart = overTime(
     "Q",
     chosen,

@@ -6,14 +6,13 @@ network, over the networks that both have.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from random import Random
 from typing import Any
 
+from gradsieve.experiments.statistics import paired_p_value
 from gradsieve.report.runs import Run
 
 VARIANT_SETTINGS = (
@@ -28,8 +27,6 @@ VARIANT_SETTINGS = (
     "engine",
     "dtype",
 )
-EXACT_UP_TO = 12  # networks: 2**12 sign patterns take milliseconds
-SAMPLES = 20_000
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Experiment:
 
     @property
     def q_range(self) -> tuple[float, float]:
-        """The safe range by which all variants are looked at, those without a sieve too."""
+        """The safe range by which runs without a sieve are looked at."""
         return next((run.q_range for run in self.runs if run.q_range is not None), (-1.0, 1.0))
 
 
@@ -106,7 +103,7 @@ class Comparison:
     @cached_property
     def by_chance(self) -> float:
         """How often a mean this far from zero comes about when signs are tossed (two-sided)."""
-        return sign_flip_probability(self.differences)
+        return paired_p_value(self.differences, [0.0] * len(self.differences))
 
 
 def compare(treatment: Variant, baseline: Variant) -> Comparison | None:
@@ -117,22 +114,6 @@ def compare(treatment: Variant, baseline: Variant) -> Comparison | None:
         return None
     differences = tuple(ours[network] - theirs[network] for network in shared)
     return Comparison(treatment, baseline, differences)
-
-
-def sign_flip_probability(differences: Sequence[float]) -> float:
-    """The paired sign-flip test: exact for few networks, from 20 000 fixed samples for many."""
-    observed = abs(sum(differences))
-    if len(differences) <= EXACT_UP_TO:
-        patterns = list(itertools.product((1, -1), repeat=len(differences)))
-    else:
-        random = Random(0)
-        patterns = [tuple(random.choices((1, -1), k=len(differences))) for _ in range(SAMPLES)]
-    as_far = sum(
-        abs(sum(sign * value for sign, value in zip(pattern, differences, strict=True)))
-        >= observed * (1 - 1e-12)
-        for pattern in patterns
-    )
-    return as_far / len(patterns)
 
 
 def experiments(runs: Sequence[Run]) -> list[Experiment]:
@@ -159,7 +140,9 @@ def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
         by_label.setdefault(run.label, []).append(run)
     variants: list[Variant] = []
     for label, group in by_label.items():
-        differing = [name for name in VARIANT_SETTINGS if len({_key(run, name) for run in group}) > 1]
+        differing = [
+            name for name in VARIANT_SETTINGS if len({_key(run, name) for run in group}) > 1
+        ]
         by_settings: dict[tuple[str, ...], list[Run]] = {}
         for run in group:
             by_settings.setdefault(tuple(_key(run, name) for name in differing), []).append(run)

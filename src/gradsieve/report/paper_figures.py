@@ -1,0 +1,175 @@
+"""The paper's figures, and the ones that it should have had, drawn from what a study computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from gradsieve.experiments.figure1 import InitialNorms
+
+# Okabe and Ito's colours: told apart by colour-blind readers and in grey.
+BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#56B4E9", "#000000", "#999999", "#F0E442")
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+}
+
+
+def save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
+
+
+def figure1(panels: Sequence[InitialNorms]) -> Figure:
+    """Initial gradient norms against depth, one panel a variance."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, panel in zip(axes, panels, strict=True):
+            curves = (
+                (panel.delta, BLUE, "-", "‖δ(k)‖"),
+                (panel.w_in, RED, "--", "‖Δw_in(k)‖"),
+                (panel.w_rec, GREEN, ":", "‖Δw_rec(k)‖"),
+            )
+            for values, colour, line, name in curves:
+                depth = np.arange(len(values))
+                axis.semilogy(depth, np.where(values > 0, values, np.nan), line, color=colour,
+                              label=name, lw=1.8)  # fmt: skip
+            axis.set_title(
+                f"variance {panel.variance:g}\ncorrelation with ‖δ‖: in "
+                f"{panel.correlation_in:.3f}, rec {panel.correlation_rec:.3f}"
+            )
+            axis.set_xlabel("steps back from the end")
+        axes[0].set_ylabel("mean norm before training")
+        axes[0].legend()
+    return figure
+
+
+def figure2(histories: Mapping[str, list[dict[str, Any]]], q_range: tuple[float, float]) -> Figure:
+    """One column an arm: gradient heat map, activations, Q, accuracy and kept share."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(3.6 * len(histories) + 0.6, 8.5), layout="constrained")
+        axes = figure.subplots(4, len(histories), sharex=True, squeeze=False)
+        images = [
+            _inside(axes[:, column], name, history, q_range)
+            for column, (name, history) in enumerate(histories.items())
+        ]
+        low = min(image.get_array().min() for image in images)
+        high = max(image.get_array().max() for image in images)
+        for image in images:
+            image.set_clim(max(low, high - 20), high)
+        figure.colorbar(images[0], ax=list(axes[0]), label="log10 ‖δ‖", extend="min")
+    return figure
+
+
+def _inside(
+    axes: Any, name: str, history: list[dict[str, Any]], q_range: tuple[float, float]
+) -> Any:
+    probed = [record for record in history if record["probe"] is not None]
+    epochs = [record["epoch"] for record in probed]
+    looks = [record["probe"] for record in probed]
+    norms = np.array(
+        [[math.nan if v is None else v for v in look["log10_norm"]] for look in looks]
+    )
+    image = axes[0].pcolormesh(epochs, looks[0]["lags"], np.ma.masked_invalid(norms.T),
+                               cmap="viridis", shading="nearest", rasterized=True)  # fmt: skip
+    axes[0].set_title(name)
+    for key, colour, line, text in (
+        ("activation_mean", BLUE, "-", "mean |z|"),
+        ("activation_median", GREEN, "--", "median |z|"),
+        ("saturated", RED, ":", "share |z| > 0.9"),
+    ):
+        axes[1].plot(epochs, [look[key] for look in looks], line, color=colour, label=text)
+    axes[1].set_ylim(-0.02, 1.02)
+    all_epochs = [record["epoch"] for record in history]
+    Q = [math.nan if record["Q"] is None else record["Q"] for record in history]
+    axes[2].axhspan(*q_range, color=GREEN, alpha=0.15, label="safe range")
+    axes[2].plot(all_epochs, Q, color=BLUE, lw=1, label="Q")
+    axes[2].set_yscale("symlog", linthresh=2)
+    axes[3].plot(all_epochs, [r["accuracy"] for r in history], color=BLUE, lw=1, label="accuracy")
+    axes[3].plot(all_epochs, [r["kept"] for r in history], ":", color=ORANGE, label="kept share")
+    axes[3].set_ylim(-0.02, 1.02)
+    axes[3].set_xlabel("epoch")
+    for axis, label in zip(axes, ("steps back", "activation", "Q", "share"), strict=True):
+        axis.set_ylabel(label)
+    for axis in axes[1:]:
+        axis.legend(fontsize=7)
+    return image
+
+
+def agreement(rows: Sequence[Mapping[str, str]]) -> Figure:
+    """Predicted against measured change; and how often the sign is right, by its size."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.5, 3.4), layout="constrained")
+        axes = figure.subplots(1, 3)
+        measured = np.array([float(row["measured"]) for row in rows])
+        for axis, estimator, colour in zip(
+            axes, ("frozen", "full"), (ORANGE, BLUE), strict=False
+        ):
+            predicted = np.array([float(row[estimator]) for row in rows])
+            axis.axline((0, 0), slope=1, color="grey", lw=0.8, zorder=0)
+            axis.plot(predicted, measured, ".", ms=1.5, alpha=0.4, color=colour, rasterized=True)
+            for scale in (axis.set_xscale, axis.set_yscale):
+                scale("symlog", linthresh=1e-4)
+            axis.set_xlim(-10, 10)
+            axis.set_ylim(-10, 10)
+            axis.set_xticks([-1, -1e-2, 0, 1e-2, 1])
+            axis.set_yticks([-1, -1e-2, 0, 1e-2, 1])
+            axis.set_title(estimator)
+            axis.set_xlabel("predicted change of ln‖δ(T−h)‖")
+            _sign_by_size(axes[2], predicted, measured, colour, estimator)
+        axes[0].set_ylabel("measured change")
+        axes[2].axhline(0.5, color="grey", lw=0.8)
+        axes[2].set(xscale="log", ylim=(0, 1.02), xlabel="|predicted change|")
+        axes[2].set_title("share of right signs")
+        axes[2].legend(loc="lower right")
+    return figure
+
+
+def _sign_by_size(axis: Any, predicted: Any, measured: Any, colour: str, name: str) -> None:
+    usable = np.isfinite(predicted) & np.isfinite(measured) & (predicted != 0)
+    size, right = np.abs(predicted[usable]), np.sign(predicted) == np.sign(measured)
+    edges = 10.0 ** np.arange(-6, 2.01, 0.5)
+    centres, shares = [], []
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        inside = (size >= low) & (size < high)
+        if inside.sum() >= 20:
+            centres.append(math.sqrt(low * high))
+            shares.append(right[usable][inside].mean())
+    axis.plot(centres, shares, "o-", color=colour, label=name, ms=3)
+
+
+def accuracies(cells: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]) -> Figure:
+    """Every network of every arm as a dot, the mean as a bar; one panel a cell."""
+    with mpl.rc_context(STYLE):
+        columns = min(4, len(cells))
+        rows = math.ceil(len(cells) / columns)
+        figure = Figure(figsize=(3.0 * columns, 2.6 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+        for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
+            for place, (values, colour) in enumerate(
+                zip(arms.values(), COLOURS * 3, strict=False)
+            ):
+                spread = np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [0.0]
+                axis.plot(place + np.asarray(spread), np.sort(values), "o", ms=3.5, color=colour,
+                          alpha=0.8)  # fmt: skip
+                axis.plot([place - 0.35, place + 0.35], [np.mean(values)] * 2, color=colour, lw=2)
+            axis.axhline(chance[cell], color="grey", ls=":", lw=1)
+            axis.set_xticks(range(len(arms)), list(arms), rotation=35, ha="right")
+            axis.set_title(cell)
+            axis.set_ylim(0, 1.03)
+        for axis in axes[len(cells) :]:
+            axis.set_axis_off()
+        axes[0].set_ylabel("test accuracy")
+    return figure
