@@ -238,11 +238,20 @@ def checked_starts(inputs: Array, starts: ArrayLike | None) -> Array | None:
 
 def checked_horizon(flow: Flow, horizon: int | None) -> int:
     """h, default T-1; from 1 to T-1."""
-    longest = flow.length - 1
+    return horizon_within(flow.length, horizon)
+
+
+def horizon_within(length: int, horizon: int | None) -> int:
+    """As `checked_horizon`, for sequences of this length."""
+    longest = length - 1
+    if longest < 1:
+        raise InvalidArgument(
+            "sequences of 1 step have no far gradient; to look back needs 2 steps at least"
+        )
     if horizon is None:
         horizon = longest
     if not 1 <= horizon <= longest:
         raise InvalidArgument(
-            f"horizon is {horizon}; for sequences of {flow.length} steps it may be 1 … {longest}"
+            f"horizon is {horizon}; for sequences of {length} steps it may be 1 … {longest}"
         )
     return int(horizon)

@@ -15,11 +15,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.files import write_atomically
+from gradsieve.files import parse_object, read_tensors, write_atomically
 
 Array = NDArray[Any]
 Output = Literal["softmax", "linear"]
@@ -129,7 +128,7 @@ class SRN(Weights):
         seed: int = 0,
         dtype: DTypeLike = np.float32,
     ) -> SRN:
-        """Matrices from a Gaussian of this *variance*, biases zero (the paper's sigma, DESIGN 2)."""
+        """Matrices from a Gaussian of this *variance* (the paper's sigma); biases are zero."""
         for name, size in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             if size < 1:
                 raise InvalidArgument(f"{name} is {size}; it must be at least 1")
@@ -169,20 +168,12 @@ class SRN(Weights):
     @classmethod
     def load_with_extra(cls, path: str | os.PathLike[str]) -> tuple[Self, dict[str, Any]]:
         """The network and the `extra` that was saved with it."""
+        values, metadata = read_tensors(path, FIELDS, FORMAT, "network")
         try:
-            with safe_open(os.fspath(path), framework="np") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("format") != FORMAT:
-                    raise InvalidFile(f"{path}: a safetensors file, but not a gradsieve network")
-                values = {name: file.get_tensor(name) for name in FIELDS}
-            extra = json.loads(metadata.get("extra", "{}"))
-            return cls(**values, output=metadata.get("output")), extra  # type: ignore[arg-type]
-        except FileNotFoundError as error:
-            raise InvalidFile(f"{path}: no such file") from error
-        except (SafetensorError, OSError, json.JSONDecodeError) as error:
-            raise InvalidFile(f"{path}: not a readable gradsieve network ({error})") from error
+            net = cls(**values, output=metadata.get("output"))  # type: ignore[arg-type]
         except InvalidArgument as error:
             raise InvalidFile(f"{path}: {error}") from error
+        return net, parse_object(path, metadata.get("extra", "{}"))
 
 
 def _known_output(output: str) -> Output:

@@ -32,11 +32,12 @@ def forward(net: SRN, u: Array, starts: Array | None) -> tuple[Array, Array]:
 
 def read_out(net: SRN, states: Array) -> Array:
     """Outputs g(z w_out + b_out): probabilities or values."""
-    y = states @ net.w_out + net.b_out
+    y: Array = states @ net.w_out + net.b_out
     if net.output == "linear":
         return y
-    power = np.exp(y - y.max(axis=-1, keepdims=True))
-    return power / power.sum(axis=-1, keepdims=True)
+    power: Array = np.exp(y - y.max(axis=-1, keepdims=True))
+    power /= power.sum(axis=-1, keepdims=True)
+    return power
 
 
 def predict(net: SRN, u: Array, starts: Array | None, per_step: bool) -> Array:
@@ -162,7 +163,9 @@ class ReferenceFlow(Flow):
         dy = dz @ net.w_out + z[T] @ update.w_out + update.b_out
         de = self._output_jacobian(dy)
         # (e w_outᵀ)∘dD(n) = -2 z(n)∘da(n)∘delta(n), and likewise at every earlier step.
-        ddelta = np.ldexp((de @ net.w_out.T + e @ update.w_out.T) * D[T - 1], -self.exponents[T - 1])
+        ddelta = np.ldexp(
+            (de @ net.w_out.T + e @ update.w_out.T) * D[T - 1], -self.exponents[T - 1]
+        )
         ddelta = near = ddelta - 2 * z[T] * da[T - 1] * delta[T - 1]
         for n in range(T - 1, far - 1, -1):
             ddelta = (ddelta @ net.w_rec.T + delta[n] @ update.w_rec.T) * D[n - 1]
@@ -175,7 +178,8 @@ class ReferenceFlow(Flow):
         if self.net.output == "linear":
             return dy
         p = self.outputs
-        return p * (dy - (p * dy).sum(axis=-1, keepdims=True))
+        de: Array = p * (dy - (p * dy).sum(axis=-1, keepdims=True))
+        return de
 
     def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
         net, T, far = self.net, self.length, self.length - horizon
@@ -191,7 +195,11 @@ class ReferenceFlow(Flow):
         if estimator == "frozen":
             zero = np.zeros
             return Weights(
-                zero(net.w_in.shape), w_rec, zero(net.hidden), zero(net.w_out.shape), zero(net.outputs)
+                zero(net.w_in.shape),
+                w_rec,
+                zero(net.hidden),
+                zero(net.w_out.shape),
+                zero(net.outputs),
             )
         lam[T - 1] += lam_near
         e = self.errors
@@ -227,10 +235,13 @@ class ReferenceFlow(Flow):
         carried = self.u @ direction.w_in + z[:-1] @ direction.w_rec + direction.b
         z_out = z[1:] if self.per_step else z[-1:]
         e_out = self.errors if self.per_step else self.errors[None]
-        products = (true * carried).sum(axis=(0, 2))
-        return products + (e_out * (z_out @ direction.w_out + direction.b_out)).sum(axis=(0, 2))
+        products: Array = (true * carried).sum(axis=(0, 2))
+        products += (e_out * (z_out @ direction.w_out + direction.b_out)).sum(axis=(0, 2))
+        return products
 
 
 def _over(values: Array, norms: Array) -> Array:
     """values / norms, and zero where a delta is exactly zero."""
-    return np.divide(values, norms, out=np.zeros(np.broadcast(values, norms).shape), where=norms > 0)
+    return np.divide(
+        values, norms, out=np.zeros(np.broadcast(values, norms).shape), where=norms > 0
+    )

@@ -86,6 +86,8 @@ class Sieve:
     orientation: Orientation = "text"
 
     def __post_init__(self) -> None:
+        if len(self.q_range) != 2:
+            raise InvalidArgument(f"q_range is {self.q_range}; it must be two numbers")
         lowest, highest = self.q_range
         if not lowest <= highest:
             raise InvalidArgument(f"q_range is {self.q_range}; its first value must be the smaller")

@@ -64,6 +64,7 @@ def train(
             task,
             Settings(sieve=sieve, **{**settings, "seed": asked.seed + index}),
             where / f"net-{index}" if where is not None else None,
+            {"network": index},
             on_record=None if on_record is None else lambda record: on_record(index, record),
             stop=stop,
         )

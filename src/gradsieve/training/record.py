@@ -20,15 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from gradsieve.errors import GradsieveError, InvalidFile
-from gradsieve.files import write_atomically
+from gradsieve.files import parse_object, read_tensors, remove_leftovers, write_atomically
 from gradsieve.network import Array
 
 FORMAT = "gradsieve-run-1"
 CHECKPOINT_FORMAT = "gradsieve-checkpoint-1"
+FILES = (
+    "run.json",
+    "history.jsonl",
+    "checkpoint.safetensors",
+    "initial.safetensors",
+    "network.safetensors",
+    "result.json",
+)
 ARRAYS = ("weights", "velocity", "best")
 
 
@@ -65,20 +72,23 @@ class RunFolder:
     def __truediv__(self, name: str) -> Path:
         return self.path / name
 
+    def remove_leftovers(self) -> None:
+        """Remove half-written files of a run that was killed."""
+        for name in FILES:
+            remove_leftovers(self / name)
+
     def write_json(self, name: str, value: dict[str, Any]) -> None:
         write_atomically(self / name, json.dumps(value, indent=1) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any] | None:
         """The file's object, or None if there is no such file."""
+        path = self / name
         try:
-            value = json.loads((self / name).read_text())
+            return parse_object(path, path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InvalidFile(f"{self / name}: not readable as JSON ({error})") from error
-        if not isinstance(value, dict):
-            raise InvalidFile(f"{self / name}: not a JSON object")
-        return value
+        except OSError as error:
+            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
 
     def append_history(self, record: dict[str, Any]) -> None:
         try:
@@ -91,17 +101,20 @@ class RunFolder:
 
     def read_history(self) -> list[dict[str, Any]]:
         """All whole records; a torn or foreign line is passed over."""
+        path = self / "history.jsonl"
         try:
-            lines = (self / "history.jsonl").read_text(errors="replace").splitlines()
+            lines = path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
         records = []
         for line in lines:
             try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
+                record = parse_object(path, line)
+            except InvalidFile:
                 continue
-            if isinstance(record, dict) and "epoch" in record:
+            if isinstance(record.get("epoch"), int):
                 records.append(record)
         return records
 
@@ -122,21 +135,11 @@ class RunFolder:
         path = self / "checkpoint.safetensors"
         if not path.exists():
             return None
-        try:
-            with safe_open(str(path), framework="np") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("format") != CHECKPOINT_FORMAT:
-                    raise InvalidFile(f"{path}: not a gradsieve checkpoint")
-                arrays = {name: file.get_tensor(name) for name in ARRAYS}
-            progress = json.loads(metadata["progress"])
-        except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
-            raise InvalidFile(
-                f"{path}: damaged or not a checkpoint ({error}); remove it to start afresh"
-            ) from error
+        arrays, metadata = read_tensors(path, ARRAYS, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
             if array.shape != like.shape or array.dtype != like.dtype:
                 raise InvalidFile(
                     f"{path}: {name} is {array.dtype}{array.shape}, the network's weights are "
                     f"{like.dtype}{like.shape}"
                 )
-        return Checkpoint(**arrays, progress=progress)
+        return Checkpoint(**arrays, progress=parse_object(path, metadata.get("progress")))

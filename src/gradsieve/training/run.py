@@ -7,6 +7,7 @@ on from its checkpoint gives bit for bit what an undisturbed one gives.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.flow import predict
+from gradsieve.flow import horizon_within, predict
 from gradsieve.network import SRN, Array
 from gradsieve.sieve import NOT_FINITE
 from gradsieve.training.data import Sequences, Task, draw
@@ -54,7 +55,9 @@ class Run:
     def result(self) -> dict[str, Any]:
         """The outcome in numbers, as result.json holds it."""
         left_out = ("history", "network", "final", "settings")
-        return {name: value for name, value in vars(self).items() if name not in left_out}
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        best = ("validation_accuracy", "validation_loss")  # not finite before any validation
+        return kept | {name: _finite(kept[name]) for name in best}
 
 
 @dataclass
@@ -72,6 +75,16 @@ class Progress:
     best_accuracy: float = -math.inf
     best_loss: float = math.inf
     seconds: float = 0.0
+
+    @classmethod
+    def read(cls, path: Path, stored: dict[str, Any]) -> Progress:
+        """The counters that a checkpoint holds."""
+        names = {item.name for item in dataclasses.fields(cls)}
+        if set(stored) != names or not all(
+            type(value) in (int, float) for value in stored.values()
+        ):
+            raise InvalidFile(f"{path}: its counters are {stored}; they must be numbers: {names}")
+        return cls(**stored)
 
 
 @dataclass
@@ -98,6 +111,11 @@ class _Tally:
         }
 
 
+def _finite(value: float) -> float | None:
+    """The value as JSON can say it."""
+    return value if math.isfinite(value) else None
+
+
 def _mean(values: list[float]) -> float | None:
     finite = [value for value in values if math.isfinite(value)]
     return math.fsum(finite) / len(finite) if finite else None
@@ -108,21 +126,23 @@ def run_one(
     task: Task,
     settings: Settings,
     folder: Path | None = None,
-    label: str | None = None,
+    about: dict[str, Any] | None = None,
     on_record: Callable[[dict[str, Any]], None] | None = None,
     stop: threading.Event | None = None,
     stepper: Callable[[SRN, Settings], Stepper] = Stepper,
 ) -> Run:
     """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`.
 
-    `stepper` makes what treats each minibatch, for a method that is not a policy of the sieve.
+    `about` goes into run.json for whoever compares runs: `label` is what the method is called,
+    `network` which initial weights these are, `variance` what they were drawn with. `stepper` makes
+    what treats each minibatch, for a method that is not a policy of the sieve.
     """
     if (net.inputs, net.outputs, net.output) != (task.inputs, task.outputs, task.output):
         raise InvalidArgument(
             f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
-    training = _Training(net, stepper(net.copy(), settings), task, settings, folder, label)
+    training = _Training(net, stepper(net.copy(), settings), task, settings, folder, about or {})
     return training.run(on_record or (lambda record: None), stop or threading.Event())
 
 
@@ -134,25 +154,29 @@ class _Training:
         task: Task,
         settings: Settings,
         folder: Path | None,
-        label: str | None,
+        about: dict[str, Any],
     ) -> None:
         self.task, self.settings, self.stepper = task, settings, stepper
         self.best = net.copy()
         self.progress = Progress()
         self.history: list[dict[str, Any]] = []
+        self.data = draw(task, net, settings.sizes, settings.seed)
+        if settings.sieve is not None:
+            horizon_within(self.data.train.u.shape[1], settings.sieve.horizon)
         self.folder = RunFolder(folder) if folder is not None else None
         if self.folder is not None:
-            self._open(self.folder, net, label)
-        self.data = draw(task, net, settings.sizes, settings.seed)
+            self._open(self.folder, net, about)
         self.checkpoint = self._snapshot()
 
-    def _open(self, folder: RunFolder, net: SRN, label: str | None) -> None:
+    def _open(self, folder: RunFolder, net: SRN, about: dict[str, Any]) -> None:
         """Start the folder, or go on from what it holds."""
-        asked = {"format": FORMAT, "label": label, **describe(net, self.task, self.settings)}
+        asked = {"format": FORMAT, **about, **describe(net, self.task, self.settings)}
         stored = folder.read_json("run.json")
         if stored is None:
-            folder.write_json("run.json", {**asked, "versions": versions()})
+            # run.json comes last: a folder that has it has all that going on needs.
             net.save(folder / "initial.safetensors")
+            folder.write_json("run.json", {**asked, "versions": versions()})
+            folder.rewind_history(0)
             return
         differing = [key for key, value in asked.items() if stored.get(key) != value]
         if differing:
@@ -162,11 +186,12 @@ class _Training:
             )
         if not np.array_equal(SRN.load(folder / "initial.safetensors").flat, net.flat):
             raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
+        folder.remove_leftovers()
         found = folder.load_checkpoint(net.flat)
         if found is None:
             folder.rewind_history(0)
             return
-        self.progress = Progress(**found.progress)
+        self.progress = Progress.read(folder / "checkpoint.safetensors", found.progress)
         self.stepper.net.flat[:] = found.weights
         self.stepper.velocity = found.velocity
         self.stepper.skipped_in_a_row = self.progress.skipped_in_a_row
@@ -196,6 +221,10 @@ class _Training:
             stopped = "interrupted"
             self.progress = Progress(**self.checkpoint.progress)
             self.stepper.net.flat[:] = self.checkpoint.weights
+            self.best.flat[:] = self.checkpoint.best
+            self.history = [
+                record for record in self.history if record["epoch"] <= self.progress.epoch
+            ]
         if self.folder is not None:
             self.folder.save_checkpoint(self.checkpoint)
         return self._finish(stopped)
@@ -206,12 +235,16 @@ class _Training:
 
     def _epoch(self, tally: _Tally, stop: threading.Event) -> None:
         settings, progress, stepper, train = (
-            self.settings, self.progress, self.stepper, self.data.train,
+            self.settings,
+            self.progress,
+            self.stepper,
+            self.data.train,
         )
         order = np.random.Generator(np.random.PCG64([settings.seed, progress.epoch]))
         minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
+        stepper.applied = None  # else a look inside would depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():
                 raise KeyboardInterrupt
@@ -230,14 +263,17 @@ class _Training:
         progress.skipped_in_a_row = self.stepper.skipped_in_a_row
         progress.validations += 1
         accuracy, loss = evaluate(net, self.task, self.data.validation, self.settings)
-        record |= {"updates": progress.updates, "accuracy": accuracy, "validation_loss": loss}
+        record |= {"updates": progress.updates, "accuracy": accuracy}
+        record["validation_loss"] = _finite(loss)
         if (accuracy, -loss) > (progress.best_accuracy, -progress.best_loss):
             progress.best_accuracy, progress.best_loss = accuracy, loss
             progress.best_epoch = progress.epoch
             self.best.flat[:] = net.flat
         every = self.settings.probe_every
         probed = every > 0 and (progress.validations - 1) % every == 0
-        probe = look(self.stepper, self.data.validation, self.settings).as_dict() if probed else None
+        probe = (
+            look(self.stepper, self.data.validation, self.settings).as_dict() if probed else None
+        )
         record |= {"probe": probe, "seconds": progress.seconds}
         self.history.append(record)
         if self.folder is not None:
@@ -299,7 +335,8 @@ def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple
     """Accuracy, and loss per example, over a set of sequences."""
     u, t, starts = part.batch(slice(None))
     outputs = predict(net, u, settings.engine, starts, part.per_step)
-    return task.accuracy(outputs, t), mean_loss(net, outputs, t)
+    loss = mean_loss(net, outputs, t)
+    return task.accuracy(outputs, t), math.inf if math.isnan(loss) else loss
 
 
 def mean_loss(net: SRN, outputs: Array, t: Array) -> float:

@@ -57,6 +57,8 @@ class Settings:
             raise InvalidArgument(f"momentum is {self.momentum}; it must lie in [0, 1)")
         if self.clip is not None and not self.clip > 0:
             raise InvalidArgument(f"clip is {self.clip}; it must be above 0, or None")
+        if self.engine not in ("native", "reference"):
+            raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
         if len(self.sizes) != 3 or min(self.sizes) < 1:
             raise InvalidArgument(f"sizes is {self.sizes}; it must be three numbers above 0")
         if self.seed < 0:

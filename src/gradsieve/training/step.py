@@ -11,10 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradsieve.change import NormChange, example_contributions, norm_change, summarise
-from gradsieve.flow import Flow, propagate
+from gradsieve.change import (
+    NormChange,
+    example_contributions,
+    norm_change,
+    norm_gradient,
+    summarise,
+)
+from gradsieve.flow import Flow, checked_horizon, propagate
 from gradsieve.network import SRN, Array
-from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, Sieve, Verdict
+from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, TOO_LARGE, Sieve, Verdict
 from gradsieve.training.settings import Settings
 
 NO_SIEVE = "no sieve"
@@ -46,8 +52,11 @@ class Stepper:
 
     def step(self, u: Array, t: Array, starts: Array | None) -> Outcome:
         """Train on one minibatch, or leave it."""
-        flow = self._propagate(u, t, starts)
-        loss = flow.loss / u.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is never applied
+            return self._step(self._propagate(u, t, starts))
+
+    def _step(self, flow: Flow) -> Outcome:
+        loss = flow.loss / flow.u.shape[1]
         gradient = flow.gradient.flat
         norm = euclidean_norm(gradient)
         if not math.isfinite(loss + norm):
@@ -62,10 +71,9 @@ class Stepper:
             verdict, proposal = self._select(sieve, flow, proposal)
         else:
             verdict = self._judge(sieve, flow, proposal)
-        if not verdict.keep:
-            return self._skip(verdict, loss, norm)
-        self._apply(proposal)
-        return Outcome(verdict, loss, norm)
+        if verdict.keep and not self._apply(proposal):
+            verdict = Verdict(False, NOT_FINITE, verdict.Q)
+        return Outcome(verdict, loss, norm) if verdict.keep else self._skip(verdict, loss, norm)
 
     def _propagate(self, u: Array, t: Array, starts: Array | None) -> Flow:
         self.flow = propagate(self.net, u, t, starts, self.settings.engine, self.flow)
@@ -75,8 +83,8 @@ class Stepper:
         """S and Q of the minibatch, without any prediction."""
         last = flow.of_last_step()
         sieve = self.settings.sieve
-        horizon = (sieve.horizon if sieve is not None else None) or last.length - 1
-        return summarise(last.norms(None, min(horizon, last.length - 1), "full"))
+        horizon = last.length - 1 if sieve is None else checked_horizon(last, sieve.horizon)
+        return summarise(last.norms(None, horizon, "full"))
 
     def _propose(self, gradient: Array, norm: float) -> Array:
         """μ v − α g, with g clipped to its largest norm."""
@@ -86,11 +94,16 @@ class Stepper:
         proposal -= (self.settings.learning_rate * factor) * gradient
         return proposal
 
-    def _apply(self, proposal: Array) -> None:
-        self.net.flat += proposal
+    def _apply(self, proposal: Array) -> bool:
+        """Move the weights, unless that would leave them not finite."""
+        moved = self.net.flat + proposal
+        if not np.isfinite(moved).all():
+            return False
+        self.net.flat[:] = moved
         self.velocity = proposal
         self.applied = proposal
         self.skipped_in_a_row = 0
+        return True
 
     def _judge(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
         measured = self._measure(flow)
@@ -104,30 +117,43 @@ class Stepper:
         Q = self._measure(flow).Q
         wanted = sieve.wanted_sign(Q)
         if math.isnan(Q) or wanted == 0:
-            return sieve.judge(NormChange(math.nan, math.nan, math.nan, Q, math.nan))
-        last = flow.of_last_step()
-        slope = last.norm_gradient(sieve.horizon or last.length - 1, "Q", "full")
+            return self._judge(sieve, flow, proposal)
+        slope = norm_gradient(flow, sieve.horizon, "Q")
         # dQ·ln 10 is the change of ln‖δ(T)‖ − ln‖δ(T−h)‖, so what leads back is −wanted.
-        predicted = -math.log(10) * float(np.dot(slope.flat, proposal))
+        predicted = -math.log(10) * inner(slope.flat, proposal)
         lack = sieve.steer_rate - wanted * predicted
         if not math.isfinite(lack):
             return Verdict(False, NOT_FINITE, Q)
         if lack <= 0:
-            return sieve.judge(NormChange(math.nan, predicted, predicted, Q, math.nan))
+            return (
+                self._judge(sieve, flow, proposal)
+                if sieve.max_change
+                else Verdict(True, STEERED[wanted] + ": by itself", Q, math.nan, predicted)
+            )
         slope.w_out[:] = 0  # only what carries the gradient back in time is steered
         slope.b_out[:] = 0
-        square = float(np.dot(slope.flat, slope.flat))
+        square = inner(slope.flat, slope.flat)
         if not (math.isfinite(square) and square > 0):
             return Verdict(True, STEERED[wanted] + ": no way found", Q)
         proposal -= (wanted * lack / (math.log(10) * square)) * slope.flat
-        return Verdict(True, STEERED[wanted], Q, math.nan, wanted * sieve.steer_rate)
+        steered = Verdict(True, STEERED[wanted], Q, math.nan, wanted * sieve.steer_rate)
+        return self._bounded(sieve, flow, proposal, steered)
+
+    def _bounded(self, sieve: Sieve, flow: Flow, proposal: Array, verdict: Verdict) -> Verdict:
+        """The verdict, unless this proposal would change the far norm by more than `max_change`."""
+        if sieve.max_change is None:
+            return verdict
+        change = norm_change(flow, flow.net.like(proposal), sieve.horizon, sieve.estimator)
+        if not abs(change.relative) > sieve.max_change:
+            return verdict
+        return Verdict(False, TOO_LARGE, change.Q, change.dS, change.relative)
 
     def _select(self, sieve: Sieve, flow: Flow, proposal: Array) -> tuple[Verdict, Array]:
         """Where Q is out of range, train on the examples whose contribution leads back."""
         Q = self._measure(flow).Q
         wanted = sieve.wanted_sign(Q)
         if math.isnan(Q) or wanted == 0:
-            return sieve.judge(NormChange(math.nan, math.nan, math.nan, Q, math.nan)), proposal
+            return self._judge(sieve, flow, proposal), proposal
         contributions = example_contributions(
             flow, self.settings.learning_rate, sieve.horizon, sieve.estimator
         )
@@ -138,8 +164,9 @@ class Stepper:
         starts = None if flow.starts is None else flow.starts[chosen]
         rest = propagate(self.net, flow.u[:, chosen], t, starts, self.settings.engine)
         gradient = rest.gradient.flat
+        proposal = self._propose(gradient, euclidean_norm(gradient))
         verdict = Verdict(True, SELECTED[wanted], Q, float(contributions[chosen].sum()))
-        return verdict, self._propose(gradient, euclidean_norm(gradient))
+        return self._bounded(sieve, flow, proposal, verdict), proposal
 
     def _skip(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
         """Leave the minibatch; say what becomes of the velocity; break a stall."""
@@ -155,14 +182,21 @@ class Stepper:
         if verdict.reason == NOT_FINITE or self.flow is None:
             return Outcome(verdict, loss, norm, stalled=True)
         self.velocity = np.zeros_like(self.velocity)
-        self._apply(self._propose(self.flow.gradient.flat, norm))
+        if not self._apply(self._propose(self.flow.gradient.flat, norm)):
+            return Outcome(Verdict(False, NOT_FINITE, verdict.Q), loss, norm, stalled=True)
         broken = Verdict(True, STALL_BROKEN, verdict.Q, verdict.dS, verdict.relative)
         return Outcome(broken, loss, norm, stalled=True)
 
 
+def inner(left: Array, right: Array) -> float:
+    """The inner product. Not `np.dot`, whose last bits depend on how many threads BLAS has."""
+    return float(np.einsum("i,i->", left, right))
+
+
 def euclidean_norm(vector: Array) -> float:
     """The norm, without overflow where the squares of a float32 would."""
-    square = float(np.dot(vector, vector))
+    square = inner(vector, vector)
     if math.isfinite(square):
         return math.sqrt(square)
-    return float(np.linalg.norm(vector.astype(np.float64)))
+    wide = vector.astype(np.float64)
+    return math.sqrt(inner(wide, wide))
