@@ -3,21 +3,22 @@
 
 namespace gradsieve::GRADSIEVE_ISA {
 
-// As many independent multiply-adds as registers hold, `repeats` times; returns the operations.
+// Independent multiply-adds in registers, enough to hide their latency; returns the operations.
 template <class Real>
 double fma_flops(Index repeats) {
-    constexpr int chains = tile_rows * 2 < 20 ? 10 : 20;
+    constexpr int chains = 12;
     Vector<Real> acc[chains];
-    Vector<Real> factor = broadcast(Real(0.5)), summand = broadcast(Real(0.25));
+    const Vector<Real> factor = broadcast(Real(0.5)), summand = broadcast(Real(0.25));
+#pragma GCC unroll 12
     for (int c = 0; c < chains; ++c) acc[c] = broadcast(Real(c));
     for (Index i = 0; i < repeats; ++i) {
-        __asm__ volatile("" : "+m"(repeats));  // keep each round
-#pragma GCC unroll 20
+#pragma GCC unroll 12
         for (int c = 0; c < chains; ++c) acc[c] = acc[c] * factor + summand;
     }
     Vector<Real> total{};
+#pragma GCC unroll 12
     for (int c = 0; c < chains; ++c) total += acc[c];
-    volatile double keep = sum<Real>(total);
+    volatile double keep = sum<Real>(total);  // so that the loop is not dropped
     (void)keep;
     return 2.0 * chains * double(lanes<Real>) * double(repeats);
 }
