@@ -50,7 +50,8 @@ def main() -> None:
     try:
         app()
     except GradsieveError as error:
-        Console(stderr=True, highlight=False).print(f"gradsieve: {error}", markup=False, style="red")
+        console = Console(stderr=True, highlight=False)
+        console.print(f"gradsieve: {error}", markup=False, style="red", soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("gradsieve: interrupted")

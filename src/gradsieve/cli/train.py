@@ -16,7 +16,12 @@ from gradsieve.network import SRN
 from gradsieve.sieve import Sieve
 from gradsieve.training import Run, Settings, run_one
 
-TaskName = StrEnum("TaskName", {name: name for name in tasks.NAMES})
+
+class TaskName(StrEnum):
+    adding = "adding"
+    multiplication = "multiplication"
+    temporal_order = "temporal_order"
+    temporal_order_3bit = "temporal_order_3bit"
 
 
 class Sieving(StrEnum):
@@ -60,9 +65,7 @@ def train(
     convention: Annotated[
         str, typer.Option(help="author, pascanu or hochreiter: whose version of the task.")
     ] = "author",
-    initial: Annotated[
-        Path | None, typer.Option(help="Start from this saved network.")
-    ] = None,
+    initial: Annotated[Path | None, typer.Option(help="Start from this saved network.")] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Run folder; the same command goes on from it."),
@@ -79,7 +82,7 @@ def train(
 
     Stop it with Ctrl-C: it ends with what it has, and the same command goes on from there.
     """
-    problem = tasks.by_name(task.value, length=length, convention=convention)
+    problem = tasks.by_name(task.value, length, convention)  # type: ignore[arg-type]
     chosen = None
     if sieve is not Sieving.off:
         chosen = Sieve((q_min, q_max), max_change, sieve.value, policy.value)  # type: ignore[arg-type]
@@ -114,7 +117,8 @@ def train(
                 shown(record)
                 sink(record)
 
-        run = run_one(net, problem, settings, output, label=sieve.value, on_record=on_record)
+        about = {"label": sieve.value, "network": seed, "variance": variance}
+        run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:
         print(json.dumps(run.result() | {"output": str(output) if output else None}))
