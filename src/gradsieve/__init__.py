@@ -13,7 +13,7 @@ What an update would do to that reach, before it is made:
 >>> update = flow.gradient.like(-1e-5 * flow.gradient.flat)
 >>> change = gs.norm_change(flow, update)
 >>> gs.Sieve(q_range=(-1.0, 1.0)).judge(change).reason
-'in range'
+'vanished, grows back'
 """
 
 from gradsieve import tasks

@@ -20,10 +20,19 @@ from gradsieve.change import (
 )
 from gradsieve.flow import Flow, checked_horizon, propagate
 from gradsieve.network import SRN, Array
-from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, TOO_LARGE, Sieve, Verdict
+from gradsieve.sieve import (
+    EXPLODED_FALLS,
+    NOT_FINITE,
+    STALL_BROKEN,
+    TOO_LARGE,
+    VANISHED_GROWS,
+    Sieve,
+    Verdict,
+)
 from gradsieve.training.settings import Settings
 
 NO_SIEVE = "no sieve"
+LEADS_BACK = {1: VANISHED_GROWS, -1: EXPLODED_FALLS}
 STEERED = {1: "vanished, steered back", -1: "exploded, steered back"}
 SELECTED = {1: "vanished, examples selected", -1: "exploded, examples selected"}
 NONE_HELPS = {1: "vanished, no example helps", -1: "exploded, no example helps"}
@@ -125,11 +134,8 @@ class Stepper:
         if not math.isfinite(lack):
             return Verdict(False, NOT_FINITE, Q)
         if lack <= 0:
-            return (
-                self._judge(sieve, flow, proposal)
-                if sieve.max_change
-                else Verdict(True, STEERED[wanted] + ": by itself", Q, math.nan, predicted)
-            )
+            leads_back = Verdict(True, LEADS_BACK[wanted], Q, math.nan, predicted)
+            return self._bounded(sieve, flow, proposal, leads_back)
         slope.w_out[:] = 0  # only what carries the gradient back in time is steered
         slope.b_out[:] = 0
         square = inner(slope.flat, slope.flat)
