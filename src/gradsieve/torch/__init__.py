@@ -1,0 +1,21 @@
+"""The sieve for any PyTorch model with recurrent modules: one line around the optimizer.
+
+>>> import torch, gradsieve.torch as gst
+>>> model = torch.nn.GRU(3, 16)
+>>> optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=0.1), q_range=(-1, 1))
+
+See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
+"""
+
+from gradsieve.errors import MissingExtra
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("gradsieve.torch", "torch") from error
+
+from gradsieve.torch.cells import Cell
+from gradsieve.torch.optimizer import Sieve
+from gradsieve.torch.stack import Recurrent
+
+__all__ = ["Cell", "Recurrent", "Sieve"]

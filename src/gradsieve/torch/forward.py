@@ -1,0 +1,116 @@
+"""Forward through a stack of recurrent layers again, keeping what the deltas need.
+
+The fused kernels of PyTorch keep their gates to themselves, so the states are computed a second
+time: the outputs h by the fused kernel (without a graph), and then, all steps at once, the
+products x and a that belong to them. Nothing here builds a graph.
+
+Every direction has its *own time*: step 1 is the first that it reads. For the reverse direction
+that is a sequence's last step. Sequences of unequal length all begin at step 1 and end at their
+own length; what stands after that is never read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradsieve.torch import cells
+from gradsieve.torch.cells import Cell, State
+from gradsieve.torch.stack import LayerWeights
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """One layer in one direction, in its own time; all of it (T,B,…)."""
+
+    cell: Cell
+    weights: LayerWeights
+    u: Tensor
+    x: Tensor
+    a: Tensor
+    before: State  # s(0) … s(T−1)
+    after: State  # s(1) … s(T)
+
+
+def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tensor:
+    """(T,B,…) from true time to a direction's own time, or back: the same for both."""
+    if direction == 0:
+        return values
+    if lengths is None:
+        return values.flip(0)
+    steps = torch.arange(values.shape[0], device=values.device).unsqueeze(1)
+    mirrored = torch.where(steps < lengths, lengths - 1 - steps, steps)
+    index = mirrored.reshape(mirrored.shape + (1,) * (values.dim() - 2)).expand_as(values)
+    return values.gather(0, index)
+
+
+def run_layer(
+    cell: Cell, weights: LayerWeights, u: Tensor, initial: State, h: Tensor | None = None
+) -> LayerRun:
+    """Run one layer over u; `h` are its outputs where they are known already."""
+    gates = len(cell.gates)
+    x = cells.drive(u, weights, gates)
+    if h is None and cell in _FUSED:
+        h = _FUSED[cell](u, initial, weights)
+    if h is None:
+        return _run_by_steps(cell, weights, u, x, initial)
+    h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
+    a = cells.recur(h_before, weights, gates)
+    if cell is not cells.LSTM:
+        return LayerRun(cell, weights, u, x, a, (h_before,), (h,))
+    c = _lstm_memory(x, a, initial[1])
+    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]))
+
+
+def _run_by_steps(
+    cell: Cell, weights: LayerWeights, u: Tensor, x: Tensor, initial: State
+) -> LayerRun:
+    gates, extra = len(cell.gates), cells.beyond_linear(weights)
+    state, states, products = initial, [initial], []
+    for x_now in x.unbind(0):
+        products.append(cells.recur(state[0], weights, gates))
+        state = cell.update(x_now, products[-1], state, extra)
+        states.append(state)
+    parts = [torch.stack(part) for part in zip(*states, strict=True)]
+    before, after = tuple(p[:-1] for p in parts), tuple(p[1:] for p in parts)
+    return LayerRun(cell, weights, u, x, torch.stack(products), before, after)
+
+
+def _lstm_memory(x: Tensor, a: Tensor, c: Tensor) -> Tensor:
+    """c(0) … c(T), when every h is known: only c's own recursion is left."""
+    write, keep, new, _ = (x + a).unbind(-2)
+    memory = x.new_empty((x.shape[0] + 1, *c.shape))
+    memory[0] = c
+    written = torch.sigmoid(write) * torch.tanh(new)
+    kept = torch.sigmoid(keep)
+    rows = memory.unbind(0)
+    for n, (gain, factor) in enumerate(zip(written.unbind(0), kept.unbind(0), strict=True)):
+        torch.addcmul(gain, factor, rows[n], out=rows[n + 1])
+    return memory
+
+
+def _flat(weights: LayerWeights) -> tuple[list[Tensor], bool]:
+    biased = "bias_ih" in weights
+    return [weights[name] for name in cells.LINEAR if name in weights], biased
+
+
+def _fused_simple(kernel, u: Tensor, initial: State, weights: LayerWeights) -> Tensor:
+    flat, biased = _flat(weights)
+    state = initial[0].unsqueeze(0)
+    return kernel(u, state, flat, biased, 1, 0.0, False, False, False)[0]
+
+
+def _fused_lstm(u: Tensor, initial: State, weights: LayerWeights) -> Tensor:
+    flat, biased = _flat(weights)
+    state = [part.unsqueeze(0) for part in initial]
+    return torch.lstm(u, state, flat, biased, 1, 0.0, False, False, False)[0]
+
+
+_FUSED = {
+    cells.TANH: lambda u, s, w: _fused_simple(torch.rnn_tanh, u, s, w),
+    cells.RELU: lambda u, s, w: _fused_simple(torch.rnn_relu, u, s, w),
+    cells.GRU: lambda u, s, w: _fused_simple(torch.gru, u, s, w),
+    cells.LSTM: _fused_lstm,
+}

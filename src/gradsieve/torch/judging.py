@@ -1,0 +1,117 @@
+"""The verdict on one update, for all recurrent modules of a model.
+
+Q needs only the step's own gradient and is always measured. dS needs the update and costs more:
+it is predicted where the verdict depends on it (`gradsieve.sieve.Sieve.needs_change`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from gradsieve.change import NormChange, summarise
+from gradsieve.flow import Norms
+from gradsieve.sieve import Sieve, Verdict
+from gradsieve.torch import measure
+from gradsieve.torch.record import Call, sequences
+from gradsieve.torch.recursion import Deltas
+from gradsieve.torch.stack import Stack
+from gradsieve.torch.transport import StackWeights, Transport
+
+TOO_SHORT = "not judged: no sequence is longer than the horizon"
+NO_GRADIENT = "not judged: no gradient at the recurrent products"
+
+
+@dataclass
+class Evidence:
+    """One module's calls since the last step: their transports, deltas and Q."""
+
+    stack: Stack
+    weights: StackWeights  # as they were before the update
+    transports: list[Transport]
+    deltas: list[list[list[list[Deltas | None]]]]  # by call, carrier, layer, direction
+    norms: Norms
+    count: int  # of examples, over all processes
+
+    @property
+    def unjudged(self) -> str | None:
+        """Why there can be no verdict, or None."""
+        if self.count == 0:
+            return TOO_SHORT
+        return NO_GRADIENT if self.norms.near_norm == 0 else None
+
+
+def gather(
+    stack: Stack, calls: list[Call], horizon: int | None, together: bool
+) -> Evidence:
+    """Carry each call's last gradient back and measure its two ends."""
+    with torch.no_grad():
+        weights = detached(stack.weights())
+        like = weights[0][0]["weight_hh"]
+        transports = [Transport(stack, weights, sequences(stack, call, like)) for call in calls]
+        deltas = [[t.deltas(carrier) for carrier in t.carriers] for t in transports]
+        found = _ends(stack, transports, deltas, None, horizon)
+        count = torch.tensor(found.count)
+        if together:
+            torch.distributed.all_reduce(count)
+        norms = measure.norms(found, together)
+    return Evidence(stack, weights, transports, deltas, norms, int(count))
+
+
+def predict(evidence: Evidence, sieve: Sieve, together: bool) -> NormChange:
+    """S, dS, Q and dQ along the change that the optimizer's step has made to the weights."""
+    with torch.no_grad():
+        update = _difference(detached(evidence.stack.weights()), evidence.weights)
+        changes = [
+            [
+                transport.changes(carrier, deltas, update, sieve.estimator)
+                for carrier, deltas in zip(transport.carriers, known, strict=True)
+            ]
+            for transport, known in zip(evidence.transports, evidence.deltas, strict=True)
+        ]
+        found = _ends(
+            evidence.stack, evidence.transports, evidence.deltas, changes, sieve.horizon
+        )
+        return summarise(measure.norms(found, together))
+
+
+def overall(verdicts: Mapping[str, Verdict], sieve: Sieve) -> Verdict:
+    """An update is kept if every module keeps it; the verdict shown is the most telling one."""
+    refused = [verdict for verdict in verdicts.values() if not verdict.keep]
+    return max(refused or verdicts.values(), key=lambda verdict: _distance(verdict.Q, sieve))
+
+
+def _distance(Q: float, sieve: Sieve) -> float:
+    lowest, highest = sieve.q_range
+    return -math.inf if math.isnan(Q) else max(lowest - Q, Q - highest)
+
+
+def _ends(
+    stack: Stack,
+    transports: list[Transport],
+    deltas: list[list[list[list[Deltas | None]]]],
+    changes: list[list[list[Deltas | None]]] | None,
+    horizon: int | None,
+) -> measure.Ends:
+    parts = [measure.no_ends(stack.layers)]
+    for index, transport in enumerate(transports):
+        for number, carrier in enumerate(transport.carriers):
+            own = [row[carrier.direction] for row in deltas[index][number]]
+            moved = None if changes is None else changes[index][number]
+            parts.append(measure.ends(carrier, own, moved, horizon))
+    return measure.joined(parts)
+
+
+def detached(weights: StackWeights) -> StackWeights:
+    """Copies: an optimizer changes the parameters in place."""
+    return [[{name: w.detach().clone() for name, w in one.items()} for one in row] for row in weights]
+
+
+def _difference(after: StackWeights, before: StackWeights) -> StackWeights:
+    return [
+        [{name: one[name] - old[name] for name in one} for one, old in zip(row, olds, strict=True)]
+        for row, olds in zip(after, before, strict=True)
+    ]

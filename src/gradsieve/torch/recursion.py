@@ -1,0 +1,123 @@
+"""The two linear recursions in time, for any cell: gradients go back, changes go forward.
+
+Back, n = T … 1 (`pull_back`), for the deltas and, with other terms added, for their change:
+
+    g(n) = carried + injected(n)
+    δ(n) = Kᵀ(n) g(n) + added          carried = Lᵀ(n) g(n) + added′ + [δ(n) W_hh on h]
+
+Forward (`push_forward`): ds(n) = R(n) + K(n) (dh(n−1) W_hhᵀ) + L(n) ds(n−1).
+
+Deltas may fall far below what a float holds. So g(n) and δ(n) of example i are in units of
+2**exponents[n,i], chosen at every step such that the largest g(n) lies between ½ and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradsieve.torch.cells import State
+from gradsieve.torch.local import Local
+
+NOTHING = -(2**24)  # the exponent of zero
+STEEPEST = 126  # a float32 holds 2**±126 as a normal number
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A sequence (T,B,·) of each part of a state, in units of 2**exponents, (T,B) int32."""
+
+    parts: State
+    exponents: Tensor
+
+
+@dataclass(frozen=True)
+class Deltas:
+    """δ (T,B,G,H) and g, parts (T,B,·), both in units of 2**exponents, (T,B) int32."""
+
+    delta: Tensor
+    g: State
+    exponents: Tensor
+
+
+@dataclass(frozen=True)
+class Added:
+    """What is added to δ(n), and to what g(n) carries to g(n−1), at every step."""
+
+    delta: Tensor | None
+    state: list[Tensor | None]
+
+
+def pull_back(
+    local: Local,
+    weight_hh: Tensor,
+    injected: Scaled,
+    added: Added | None = None,
+    exponents: Tensor | None = None,
+) -> Deltas:
+    """Back through time; `exponents` fixes the units, and `added` is in those units."""
+    steps = injected.exponents.shape[0]
+    carried = [torch.zeros_like(part[0]) for part in injected.parts]
+    units = torch.zeros_like(injected.exponents[0])
+    deltas, states, chosen = [], [], []
+    for n in reversed(range(steps)):
+        entering = [part[n] for part in injected.parts]
+        if exponents is None:
+            now = torch.maximum(
+                _magnitude(carried, units), _magnitude(entering, injected.exponents[n])
+            )
+            now = torch.where(now <= NOTHING // 2, 0, now)
+        else:
+            now = exponents[n]
+        g = tuple(
+            _rescaled(old, units - now) + _rescaled(new, injected.exponents[n] - now)
+            for old, new in zip(carried, entering, strict=True)
+        )
+        units = now
+        delta, back = local.pull_step(n, g)
+        if added is not None and added.delta is not None:
+            delta = delta + added.delta[n]
+        through = delta.flatten(-2) @ weight_hh
+        back[0] = through if back[0] is None else back[0] + through
+        if added is not None:
+            back = [
+                old if more is None else more[n] if old is None else old + more[n]
+                for old, more in zip(back, added.state, strict=True)
+            ]
+        carried = [
+            torch.zeros_like(part) if new is None else new for new, part in zip(back, g, strict=True)
+        ]
+        deltas.append(delta)
+        states.append(g)
+        chosen.append(now)
+    parts = tuple(torch.stack(part[::-1]) for part in zip(*states, strict=True))
+    return Deltas(torch.stack(deltas[::-1]), parts, torch.stack(chosen[::-1]))
+
+
+def push_forward(local: Local, weight_hh: Tensor, R: State) -> State:
+    """Changes ds(1) … ds(T) of the states, from ds(0) = 0."""
+    gates = len(local.run.cell.gates)
+    state = tuple(torch.zeros_like(part[0]) for part in R)
+    changes = []
+    for n in range(R[0].shape[0]):
+        a = (state[0] @ weight_hh.T).unflatten(-1, (gates, -1))
+        moved = local.push_step(n, a, state)
+        state = tuple(part[n] + more for part, more in zip(R, moved, strict=True))
+        changes.append(state)
+    return tuple(torch.stack(part) for part in zip(*changes, strict=True))
+
+
+def _magnitude(parts: list[Tensor], exponents: Tensor) -> Tensor:
+    """(B,): the exponent of the largest of each example; NOTHING where all is zero."""
+    largest = torch.stack([part.abs().amax(-1) for part in parts]).amax(0)
+    exponent = torch.frexp(largest).exponent.clamp(-STEEPEST, STEEPEST)
+    usable = (largest > 0) & torch.isfinite(largest)
+    return torch.where(usable, exponents + exponent, NOTHING)
+
+
+def _rescaled(values: Tensor, shift: Tensor) -> Tensor:
+    """values · 2**shift; a shift of more than a float holds can only be of a zero, or down to it."""
+    factor = torch.exp2(shift.clamp(-2 * STEEPEST, STEEPEST).to(values.dtype))
+    return values * factor.unsqueeze(-1)
