@@ -1,0 +1,127 @@
+"""Which studies `gradsieve reproduce` knows: the runs that each needs, and what it writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from gradsieve import tasks
+from gradsieve.experiments import ablation, agreement, beyond, figure1, figure2, record, table1
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Plan, Scope
+from gradsieve.files import write_atomically
+from gradsieve.report import paper_figures, paper_tables
+from gradsieve.training.record import versions
+
+Write = Callable[[Scope, Store, Path, Path, int], None]
+AGREEMENT_NETWORKS = (2000, 2001)
+AGREEMENT_RATE, AGREEMENT_CLIP = 1e-3, 1.0
+FIGURE2 = RunConfig("temporal_order", 100, "off", 0, learning_rate=1e-5)
+
+
+def nothing(scope: Scope, store: Store) -> list[RunConfig]:
+    """A study that computes as it writes needs no runs of the store."""
+    return []
+
+
+def write_figure1(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    panels = [
+        figure1.initial_norms(variance, networks=scope.networks) for variance in figure1.VARIANCES
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("variance", "depth", "delta", "w_in", "w_rec"))
+    for panel in panels:
+        curves = zip(panel.delta, panel.w_in, panel.w_rec, strict=True)
+        for depth, values in enumerate(curves):
+            writer.writerow((panel.variance, depth, *(f"{value:.6g}" for value in values)))
+    write_atomically(output / "figure1.csv", text.getvalue())
+    paper_figures.save(paper_figures.figure1(panels), output / "figure1.png")
+
+
+def write_figure2(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    base = RunConfig(**{**vars(FIGURE2), "epochs": scope.epochs})
+    histories = figure2.histories(base, folder)
+    paper_figures.save(paper_figures.figure2(histories, (-1.0, 1.0)), output / "figure2.png")
+
+
+def write_agreement(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    networks = AGREEMENT_NETWORKS[: scope.networks]
+    configs = [
+        RunConfig(
+            task, min(scope.lengths), "off", network, AGREEMENT_RATE, AGREEMENT_CLIP,
+            epochs=max(5, scope.epochs // 5),
+        )
+        for task in scope.tasks
+        for network in networks
+    ]  # fmt: skip
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(agreement.watch_training, configs, [folder] * len(configs)))
+    rows = [row for part in parts for row in part]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, agreement.COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(output / "agreement.csv", text.getvalue())
+    write_atomically(output / "agreement.md", paper_tables.agreement_table(rows))
+    paper_figures.save(paper_figures.agreement(rows), output / "agreement.png")
+
+
+def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    _write_accuracies("table1", table1.plan(scope, store), scope, store, output)
+    write_atomically(output / "search.md", paper_tables.search_table(scope, store))
+
+
+def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    _write_accuracies("ablation", ablation.plan(scope, store), scope, store, output)
+
+
+def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against="clip")
+
+
+def _write_accuracies(
+    name: str,
+    configs: Sequence[RunConfig],
+    scope: Scope,
+    store: Store,
+    output: Path,
+    against: str = "off",
+) -> None:
+    found = paper_tables.cells([c for c in configs if c.network < 1000], store)
+    found = {place: arms for place, arms in found.items() if arms}
+    table = paper_tables.accuracy_table(found, scope.networks, against)
+    strict = {place: arms for place, arms in found.items() if place[0] in ("adding", "multiplication")}
+    if strict:
+        table += "\nThe regression tasks with a tolerance of 0.04 in place of the task's own:\n\n"
+        table += paper_tables.accuracy_table(strict, scope.networks, against, "within_0.04", {})
+    write_atomically(output / f"{name}.md", table)
+    record.write_csv(output / "runs.csv", store, reported=True)
+    record.write_csv(output / "search.csv", store, reported=False)
+    write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")
+    if found:
+        titles = {place: f"{place[0]}, T={place[1]}" for place in found}
+        figure = paper_figures.accuracies(
+            {
+                titles[place]: {label: cell.accuracies() for label, cell in arms.items()}
+                for place, arms in found.items()
+            },
+            {titles[place]: tasks.by_name(place[0], length=place[1]).constant_guess for place in found},
+        )
+        paper_figures.save(figure, output / f"{name}.png")
+
+
+STUDIES: dict[str, tuple[Plan, Write]] = {
+    "figure1": (nothing, write_figure1),
+    "figure2": (nothing, write_figure2),
+    "agreement": (nothing, write_agreement),
+    "table1": (table1.plan, write_table1),
+    "ablation": (ablation.plan, write_ablation),
+    "beyond": (beyond.plan, write_beyond),
+}

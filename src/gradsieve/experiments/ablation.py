@@ -1,0 +1,38 @@
+"""What each part of the method is worth: every arm with and without clipping, one cell at a time."""
+
+from __future__ import annotations
+
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Arm, Scope, cell_configs
+
+GUIDED = ("off", "frozen", "full", "listing", "regularise", "select", "steer")
+ARMS = tuple(Arm(method, clipped) for clipped in (False, True) for method in GUIDED)
+
+
+def plan(scope: Scope, store: Store) -> list[RunConfig]:
+    """Every arm; then random skipping at the rate that `full` had on the same network."""
+    needed: list[RunConfig] = []
+    for task, length in scope.cells():
+        configs = cell_configs(ARMS, task, length, scope, store)
+        needed += configs
+        for config in configs:
+            if config.method == "full":
+                row = store.get(config)
+                if row is not None:
+                    needed.append(random_like(config, row["kept"]))
+    return needed
+
+
+def random_like(full: RunConfig, kept: float) -> RunConfig:
+    """Random skipping that keeps as many minibatches as the sieve kept on this network."""
+    return RunConfig(
+        full.task,
+        full.length,
+        "random",
+        full.network,
+        full.learning_rate,
+        full.clip,
+        epochs=full.epochs,
+        options=(("kept", round(kept, 6)),),
+    )

@@ -1,0 +1,22 @@
+"""Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Arm, Scope, cell_configs
+
+LENGTHS = (100, 150, 200, 300)
+ARMS = (Arm("off", clipped=True), Arm("steer", clipped=True))
+
+
+def plan(scope: Scope, store: Store) -> list[RunConfig]:
+    """Every task at each length; lengths that were asked for explicitly are kept to."""
+    asked = scope if scope.lengths != Scope().lengths else replace(scope, lengths=LENGTHS)
+    return [
+        config
+        for task, length in asked.cells()
+        for config in cell_configs(ARMS, task, length, asked, store)
+    ]

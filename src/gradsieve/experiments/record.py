@@ -1,0 +1,56 @@
+"""The record of a study: one CSV row per network, readable by people and by a store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from gradsieve.errors import InvalidFile
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.store import Store
+from gradsieve.files import write_atomically
+
+COLUMNS = (
+    "task", "length", "sieve", "seed", "test_accuracy", "validation_accuracy", "kept", "stalls",
+    "updates", "seconds", "learning_rate", "clip", "within_0.04", "within_0.08", "final_Q",
+    "nonfinite", "best_epoch", "stopped", "validation_loss", "config",
+)  # fmt: skip
+
+
+def write_csv(path: Path, store: Store, reported: bool) -> None:
+    """All rows of the reported networks, or of the networks of the search."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    rows = [
+        (config, row) for config, row in store.items() if (config.network < 1000) is reported
+    ]
+    rows.sort(key=lambda item: (item[0].length, item[0].task, item[0].label, item[0].as_json()))
+    for config, row in rows:
+        writer.writerow(row | {"config": config.as_json()})
+    write_atomically(path, text.getvalue())
+
+
+def read_csv(path: Path, store: Store) -> int:
+    """Put a record's rows into a store, so that a study goes on from them; how many there were."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
+    for number, row in enumerate(rows, start=2):
+        try:
+            config = RunConfig.from_json(row.pop("config"))
+            store.add(config, {name: _value(name, text) for name, text in row.items()})
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidFile(f"{path}, line {number}: not a row of a record ({error})") from error
+    return len(rows)
+
+
+def _value(name: str, text: str) -> Any:
+    if name in ("task", "sieve", "stopped"):
+        return text
+    return None if text == "" else json.loads(text)

@@ -1,0 +1,72 @@
+"""What a study is: which runs it needs, given what is known so far, and how large it shall be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gradsieve.experiments import search
+from gradsieve.experiments.config import REPORTED, TASKS, RunConfig
+from gradsieve.experiments.store import Store
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of a study: the whole by default."""
+
+    tasks: tuple[str, ...] = TASKS
+    lengths: tuple[int, ...] = (100, 150)
+    networks: int = len(REPORTED)
+    epochs: int = 2000
+
+    def cells(self) -> list[tuple[str, int]]:
+        """(task, length), every task at one length before the next length."""
+        return [(task, length) for length in sorted(self.lengths) for task in self.tasks]
+
+
+Plan = Callable[[Scope, Store], list[RunConfig]]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train, in every cell of a study."""
+
+    method: str
+    clipped: bool = False
+    options: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def label(self) -> str:
+        if not self.clipped:
+            return self.method
+        return "clip" if self.method == "off" else f"{self.method}+clip"
+
+
+def cell_configs(
+    arms: tuple[Arm, ...], task: str, length: int, scope: Scope, store: Store
+) -> list[RunConfig]:
+    """The runs of one cell: its search while that is not finished, then every arm."""
+    needed: list[RunConfig] = []
+    choices = {}
+    for clipped in sorted({arm.clipped for arm in arms}):
+        choice = search.choose(store, task, length, clipped, scope.epochs)
+        if choice is None:
+            needed += search.configs(task, length, clipped, scope.epochs)
+        else:
+            choices[clipped] = choice
+    if needed:
+        return needed
+    return [
+        RunConfig(
+            task,
+            length,
+            arm.method,
+            network,
+            choices[arm.clipped].learning_rate,
+            choices[arm.clipped].clip,
+            epochs=scope.epochs,
+            options=arm.options,
+        )
+        for arm in arms
+        for network in range(scope.networks)
+    ]
