@@ -217,14 +217,14 @@ class LongForm:
             in_order = last is None or time > last
         except TypeError:
             raise InvalidFile(
-                f"{self.source}, {self.label} {number}: time {time} and the one before it, {last}, are "
-                "of different kinds; write all times alike"
+                f"{self.source}, {self.label} {number}: time {time} and the one before it, {last}, "
+                "are of different kinds; write all times alike"
             ) from None
         if not in_order:
             what = "is there twice" if time == last else f"comes after {last}"
             raise InvalidFile(
-                f"{self.source}, {self.label} {number}: time {time} of series {name[:60]!r} {what}; sort "
-                "each series by time and keep one row a time"
+                f"{self.source}, {self.label} {number}: time {time} of series {name[:60]!r} "
+                f"{what}; sort each series by time and keep one row a time"
             )
         self.last_times[code] = time
 

@@ -32,8 +32,8 @@ def read_npz(path: Path, kind: KindChoice, per: PerChoice, max_values: int) -> S
     for name in ("u", "t"):
         if name not in arrays:
             raise InvalidFile(
-                f"{path}: there is no array {name!r}; the archive needs u (N, steps, inputs) and t, or "
-                "u (all steps, inputs), lengths (N,) and t"
+                f"{path}: there is no array {name!r}; the archive needs u (N, steps, inputs) and "
+                "t, or u (all steps, inputs), lengths (N,) and t"
             )
     values, lengths, kept = _values(path, arrays)
     targets, per_step = _raw_targets(path, arrays, lengths, kept, per)

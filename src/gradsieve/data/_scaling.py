@@ -87,4 +87,8 @@ def _moments(values: Array) -> tuple[Array, Array]:
     mean = (values / unit).mean(axis=0) * unit
     spread = ((values - mean) / unit).std(axis=0) * unit
     constant = spread <= 1e-12 * unit
+    # A device subtracts in float32: with a mean that float32 holds, it subtracts the same one.
+    with np.errstate(over="ignore"):
+        rounded = mean.astype(np.float32).astype(np.float64)
+    mean = np.where(np.isfinite(rounded) & ~constant, rounded, mean)
     return mean, np.where(constant, 1.0, spread)

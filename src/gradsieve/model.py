@@ -1,0 +1,164 @@
+"""A network with what it needs to meet raw data: scaling, names of classes and inputs.
+
+`gradsieve fit` makes one, `diagnose` and `export` take one. It is saved in the network's own file
+(the weights, and JSON beside them), so that a plain `SRN.load` reads it too; a network that was
+saved without any of this is a model with no scaling.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gradsieve.data import Scaling, Sequences
+from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.flow import Engine, predict
+from gradsieve.network import SRN, Array
+
+PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A network between raw inputs and answers."""
+
+    net: SRN
+    scaling: Scaling
+    classes: tuple[str, ...] | None  # None: regression
+    features: tuple[str, ...]
+    per_step: bool = False
+    equal_lengths: bool = False  # whether it was trained on sequences of one length
+
+    @classmethod
+    def of(cls, net: SRN) -> Self:
+        """A plain network as a model: inputs as they are, classes by number."""
+        named = tuple(str(number) for number in range(net.outputs))
+        return cls(
+            net=net,
+            scaling=Scaling.identity(net.inputs),
+            classes=named if net.output == "softmax" else None,
+            features=tuple(f"input {number}" for number in range(1, net.inputs + 1)),
+        )
+
+    def outputs(self, data: Sequences, engine: Engine = "native") -> Array:
+        """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
+        self.check_inputs(data)
+        scaled = Sequences(
+            self.scaling.inputs(data.values),
+            data.lengths,
+            data.targets,
+            data.per_step,
+            data.classes,
+        )
+        found: Array = np.empty(
+            (int(data.offsets[-1]) if self.per_step else data.count, self.net.outputs)
+        )
+        order = np.argsort(data.lengths, kind="stable")  # neighbours of like length: little padding
+        for first in range(0, data.count, PREDICTED_AT_ONCE):
+            chosen = order[first : first + PREDICTED_AT_ONCE]
+            u, _, starts = scaled.padded(chosen, self.net.dtype)
+            y = predict(self.net, u, engine, starts, self.per_step)
+            if self.per_step:
+                active = np.arange(len(u))[:, None] >= starts
+                found[data.steps_of(chosen)] = y.swapaxes(0, 1)[active.T]
+            else:
+                found[chosen] = y
+        return self.scaling.outputs(found)
+
+    def check_inputs(self, data: Sequences) -> None:
+        """Refuse data that the network cannot take."""
+        if data.inputs != self.net.inputs:
+            raise InvalidArgument(
+                f"the data has {data.inputs} inputs ({', '.join(data.features[:8])}); the network "
+                f"takes {self.net.inputs} ({', '.join(self.features[:8])})"
+            )
+
+    def targets_of(self, data: Sequences) -> Array:
+        """The data's targets in this model's numbering of classes."""
+        self.check_inputs(data)
+        if (data.classes is None) != (self.classes is None) or data.per_step != self.per_step:
+            raise InvalidArgument(
+                f"the data is for {data.kind} {_per(data.per_step)}; the network was made for "
+                f"{'regression' if self.classes is None else 'classification'} "
+                f"{_per(self.per_step)}"
+            )
+        if data.classes is None or self.classes is None:
+            if data.outputs != self.net.outputs:
+                raise InvalidArgument(
+                    f"the data has {data.outputs} targets; the network gives {self.net.outputs}"
+                )
+            return data.targets
+        known = {name: number for number, name in enumerate(self.classes)}
+        used = [name for name, count in data.class_counts().items() if count]
+        unknown = [name for name in used if name not in known]
+        if unknown:
+            raise InvalidArgument(
+                f"the data has class {unknown[0][:60]!r}; the network knows "
+                f"{', '.join(name[:60] for name in self.classes[:20])}"
+            )
+        return np.array([known.get(name, -1) for name in data.classes])[data.targets]
+
+    def score(self, data: Sequences, engine: Engine = "native") -> float:
+        """Accuracy, or R² in regression, on these sequences."""
+        targets, outputs = self.targets_of(data), self.outputs(data, engine)
+        if self.classes is not None:
+            return float((outputs.argmax(axis=1) == targets).mean())
+        return r_squared(outputs, targets)
+
+    def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
+        saved = {
+            "scaling": self.scaling.as_json(),
+            "classes": None if self.classes is None else list(self.classes),
+            "features": list(self.features),
+            "per_step": self.per_step,
+            "equal_lengths": self.equal_lengths,
+        }
+        self.net.save(path, {"model": saved} | (extra or {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        net, extra = SRN.load_with_extra(path)
+        saved = extra.get("model")
+        if saved is None:
+            return cls.of(net)
+        try:
+            return cls._from_json(net, saved)
+        except (InvalidFile, TypeError, KeyError, AttributeError) as error:
+            raise InvalidFile(
+                f"{path}: what was saved with the network is damaged ({error})"
+            ) from (error)
+
+    @classmethod
+    def _from_json(cls, net: SRN, saved: dict[str, Any]) -> Self:
+        classes, features = saved["classes"], saved["features"]
+        if (classes is None) != (net.output == "linear"):
+            raise InvalidFile(f"classes do not go with a {net.output} output")
+        for name, values, size in (
+            ("classes", classes if classes is not None else [""] * net.outputs, net.outputs),
+            ("features", features, net.inputs),
+        ):
+            if len(values) != size or not all(isinstance(value, str) for value in values):
+                raise InvalidFile(f"{name} must be {size} names")
+        return cls(
+            net=net,
+            scaling=Scaling.from_json(saved["scaling"], net.inputs, net.outputs),
+            classes=None if classes is None else tuple(classes),
+            features=tuple(features),
+            per_step=bool(saved["per_step"]),
+            equal_lengths=bool(saved["equal_lengths"]),
+        )
+
+
+def r_squared(outputs: Array, targets: Array) -> float:
+    """1 − squared error over squared spread, mean over targets; 0 is what a constant scores."""
+    error = ((outputs - targets) ** 2).sum(axis=0)
+    spread = ((targets - targets.mean(axis=0)) ** 2).sum(axis=0)
+    ratio = np.divide(error, spread, out=(error > 0).astype(np.float64), where=spread > 0)
+    return float((1 - ratio).mean())
+
+
+def _per(step: bool) -> str:
+    return "at every step" if step else "once a sequence"
