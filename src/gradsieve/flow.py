@@ -186,7 +186,9 @@ def checked_inputs(net: SRN, u: ArrayLike) -> Array:
         raise InvalidArgument(f"u has dtype {inputs.dtype}; it must hold real numbers")
     inputs = inputs.astype(net.dtype, copy=False)
     # A sum over the minibatch is finite only if every input is: one pass, no temporary.
-    if not np.isfinite(inputs.sum()) and not np.isfinite(inputs).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = inputs.sum()
+    if not np.isfinite(total) and not np.isfinite(inputs).all():
         where = tuple(int(index) for index in np.argwhere(~np.isfinite(inputs))[0])
         raise InvalidArgument(f"u has a value that is not finite at {where} (step, example, input)")
     return inputs

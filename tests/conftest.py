@@ -1,0 +1,21 @@
+"""One thread per process and the same examples every time, so that a failure can be repeated.
+
+`HYPOTHESIS_PROFILE=explore pytest` draws new examples instead.
+"""
+
+import os
+
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")  # before NumPy is imported: its BLAS reads it once
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=400)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
