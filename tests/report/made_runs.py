@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,10 @@ def write_run(
     network: int = 0,
     epochs: int = 60,
     finished: bool = True,
-    **changed: Any,
+    changed: Mapping[str, Any] | None = None,
 ) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(settings(label, network, **changed)))
+    (folder / "run.json").write_text(json.dumps(settings(label, network) | dict(changed or {})))
     records = [epoch_record(epoch, label, network, epochs) for epoch in range(1, epochs + 1)]
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "history.jsonl").write_text(lines)

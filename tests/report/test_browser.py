@@ -1,0 +1,372 @@
+"""The report and the live page in a real browser, from real runs.
+
+What a browser shows is compared with what the run folders hold: the charts have drawn, nothing is
+asked from the network, switching works, axe finds nothing serious, in both themes and on a phone.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import write_run, write_study
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import gradsieve as gs
+from gradsieve.report import write_report
+from gradsieve.report.live import open_server
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+CHARTS = (
+    "accuracy-by-network",
+    "accuracy-over-time",
+    "q",
+    "reach",
+    "prediction",
+    "verdicts",
+    "activations",
+    "loss",
+)
+AXE = Path(__file__).with_name("axe.min.js")
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two networks, each trained without and with the sieve, for real and for seconds."""
+    folder = tmp_path_factory.mktemp("study")
+    task = gs.tasks.temporal_order(length=20)
+    for label, sieve in (("off", None), ("full", gs.Sieve(q_range=(-0.2, 0.2)))):
+        for network in range(2):
+            net = gs.SRN.random(task.inputs, 16, task.outputs, task.output, seed=network)
+            gs.training.run_one(
+                net,
+                task,
+                gs.training.Settings(
+                    sieve=sieve,
+                    learning_rate=1e-3,
+                    epochs=12,
+                    iterations=10,
+                    seed=network,
+                    sizes=(200, 100, 100),
+                    probe_every=2,
+                ),
+                folder / f"{label}-{network}",
+                {"label": label, "network": network},
+            )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(study: Path) -> Path:
+    return write_report([study], study / "report.html", title="A small study")
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def show(browser: Any, address: str, dark: bool = False, phone: bool = False) -> None:
+    """Open a page, its console and network log emptied before."""
+    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+    if phone:
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    else:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(address)
+
+
+def complaints(browser: Any) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "INFO"]
+
+
+def series(browser: Any, chart: str) -> list[dict[str, Any]]:
+    """What a chart draws: names and data of its series, from the chart itself."""
+    return browser.execute_script(
+        "return echarts.getInstanceByDom(document.getElementById(arguments[0]))"
+        ".getOption().series.map(({name, data}) => ({name, data}));",
+        f"chart-{chart}",
+    )
+
+
+def painted(browser: Any, chart: str) -> int:
+    """How many different colours a chart's canvas holds: 1 where nothing was drawn."""
+    return browser.execute_script(
+        """
+        const canvas = document.querySelector(`#chart-${arguments[0]} canvas`);
+        const pixels = new Uint32Array(canvas.getContext("2d")
+          .getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        return new Set(pixels).size;
+        """,
+        chart,
+    )
+
+
+def text(browser: Any, element: str) -> str:
+    return browser.find_element(By.ID, element).text
+
+
+def choose(browser: Any, select: str, label: str) -> None:
+    Select(browser.find_element(By.ID, select)).select_by_visible_text(label)
+
+
+def serious(browser: Any) -> list[str]:
+    """What axe finds that is serious or critical."""
+    browser.execute_script(AXE.read_text())
+    found = browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "axe.run(document).then(({violations}) => done(violations));"
+    )
+    return [
+        f"{violation['id']}: {violation['help']} {violation['nodes'][0]['html'][:200]}"
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+
+
+def wait(browser: Any, condition: Callable[[], bool]) -> None:
+    WebDriverWait(browser, 15, poll_frequency=0.1).until(lambda _: condition())
+
+
+def test_charts_are_drawn_without_a_complaint(browser: Any, report: Path) -> None:
+    show(browser, report.as_uri())
+    for chart in CHARTS:
+        assert painted(browser, chart) > 5, chart
+    assert complaints(browser) == []
+
+
+def test_nothing_is_requested_but_the_file_itself(browser: Any, report: Path) -> None:
+    show(browser, report.as_uri())
+    time.sleep(0.5)
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked[0] == report.as_uri()
+    assert [url for url in asked[1:] if not url.startswith("data:")] == []
+
+
+def test_the_values_shown_are_the_runs(browser: Any, report: Path, study: Path) -> None:
+    show(browser, report.as_uri())
+    for label in ("off", "full"):
+        records = history(study / f"{label}-0")
+        for chart, name in (("accuracy-over-time", "accuracy"), ("q", "Q")):
+            drawn = next(one for one in series(browser, chart) if one["name"] == label)
+            assert [epoch for epoch, _ in drawn["data"]] == [r["epoch"] for r in records]
+            values = [value for _, value in drawn["data"]]
+            assert values == pytest.approx([record[name] for record in records], rel=1e-5)
+    for one in series(browser, "accuracy-by-network"):
+        for network, accuracy in one["data"]:
+            result = json.loads((study / f"{one['name']}-{network}" / "result.json").read_text())
+            assert accuracy == result["test_accuracy"]
+    probes = [record["probe"] for record in history(study / "full-0") if record["probe"]]
+    cells = series(browser, "reach")[0]["data"]
+    for column, row, value in cells:
+        assert value == pytest.approx(probes[column]["log10_norm"][row], rel=1e-5)
+    assert len(cells) == sum(len(probe["lags"]) for probe in probes)
+
+
+def test_the_table_behind_a_chart_has_its_numbers(browser: Any, report: Path, study: Path) -> None:
+    show(browser, report.as_uri())
+    for chart in CHARTS:
+        browser.execute_script(f"document.getElementById('details-{chart}').open = true")
+    wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, "details table")) == 8)
+    rows = browser.find_elements(By.CSS_SELECTOR, "#details-accuracy-over-time tbody tr")
+    shown = [row.text.split(" ", 1) for row in rows]
+    off, full = history(study / "off-0"), history(study / "full-0")
+    assert shown == [
+        [str(one["epoch"]), f"{100 * one['accuracy']:.1f} % {100 * other['accuracy']:.1f} %"]
+        for one, other in zip(off, full, strict=True)
+    ]
+
+
+def test_switching_network_sieve_and_scale_redraws(browser: Any, report: Path, study: Path) -> None:
+    show(browser, report.as_uri())
+    choose(browser, "network", "1")
+    choose(browser, "variant", "off")
+    records = history(study / "off-1")
+    drawn = series(browser, "loss")[0]["data"]
+    assert [value for _, value in drawn] == pytest.approx([r["loss"] for r in records], rel=1e-5)
+    assert f"{len(records) * 10} " not in text(browser, "summary-verdicts")
+    browser.find_element(By.ID, "loss-log").click()
+    assert browser.execute_script(
+        "return echarts.getInstanceByDom(document.getElementById('chart-loss'))"
+        ".getOption().yAxis.map(({type}) => type);"
+    ) == ["log", "log"]
+    browser.find_element(By.ID, "relative").click()
+    first_lag = [value for _, row, value in series(browser, "reach")[0]["data"] if row == 0]
+    assert set(first_lag) == {0}
+    browser.find_element(By.ID, "prediction-log").click()
+    assert complaints(browser) == []
+
+
+def test_every_control_works_from_the_keyboard(browser: Any, report: Path) -> None:
+    show(browser, report.as_uri())
+    reached = set()
+    for _ in range(60):
+        browser.execute_cdp_cmd(
+            "Input.dispatchKeyEvent",
+            {"type": "keyDown", "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9},
+        )
+        reached.add(
+            browser.execute_script(
+                "const at = document.activeElement;"
+                "return at.id || (at.parentElement && at.parentElement.id) || at.tagName;"
+            )
+        )
+    controls = {"theme", "network", "variant", "relative", "prediction-log", "loss-log"}
+    assert controls | {f"details-{chart}" for chart in CHARTS} <= reached
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_axe_finds_nothing_serious_and_nothing_sticks_out(
+    browser: Any, report: Path, pictures: Path, dark: bool, phone: bool
+) -> None:
+    show(browser, report.as_uri(), dark, phone)
+    browser.find_element(By.CSS_SELECTOR, "#details-q summary").click()
+    assert serious(browser) == []
+    assert browser.execute_script(
+        "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
+    name = f"report-{'phone' if phone else 'desktop'}-{'dark' if dark else 'light'}.png"
+    assert browser.get_screenshot_as_file(str(pictures / name))
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(browser: Any, report: Path) -> None:
+    def ground() -> str:
+        return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    show(browser, report.as_uri(), dark=True)
+    dark = ground()
+    show(browser, report.as_uri())
+    light = ground()
+    assert dark != light
+    button = browser.find_element(By.ID, "theme")
+    button.click()
+    assert ground() == dark
+    assert button.get_attribute("aria-pressed") == "true"
+    button.click()
+    assert ground() == light
+    browser.execute_script("localStorage.clear()")
+
+
+def test_markup_in_a_run_shows_as_text_and_runs_nothing(browser: Any, tmp_path: Path) -> None:
+    markup = "<img src=x onerror=document.title='broken'><script>document.title='broken'</script>"
+    names = dict.fromkeys(("task", "label", "network"), markup)
+    folder = write_run(tmp_path / "run", changed=names)
+    with (folder / "history.jsonl").open("a") as file:
+        file.write(json.dumps({"epoch": 61, "reasons": {markup: 5}, "kept": 1.0}) + "\n")
+    show(browser, write_report([folder], tmp_path / "report.html", title=markup).as_uri())
+    for chart in CHARTS:
+        browser.execute_script(f"document.getElementById('details-{chart}').open = true")
+    # Hovering makes the one piece of HTML that a chart writes itself: its tooltip.
+    browser.execute_script(
+        "for (const one of document.querySelectorAll('.chart')) for (let at = 0; at < 61; at += 20)"
+        " echarts.getInstanceByDom(one).dispatchAction("
+        "{type: 'showTip', seriesIndex: 0, dataIndex: Math.min(at, 59)});"
+    )
+    time.sleep(0.5)
+    assert browser.title == markup
+    assert markup in text(browser, "findings")
+    assert browser.find_elements(By.CSS_SELECTOR, "img") == []
+    assert complaints(browser) == []
+
+
+def test_two_experiments_can_be_switched(browser: Any, tmp_path: Path) -> None:
+    write_study(tmp_path / "one", networks=2, epochs=5)
+    write_run(tmp_path / "two", "full", 7, epochs=5, changed={"task": "adding", "chance": 0.154})
+    output = tmp_path / "report.html"
+    show(browser, write_report([tmp_path / "one", tmp_path / "two"], output).as_uri())
+    choose(browser, "experiment", "adding, T = 100")
+    assert [one["name"] for one in series(browser, "accuracy-by-network")] == ["full"]
+    network = Select(browser.find_element(By.ID, "network")).first_selected_option.text
+    assert network == "7"
+    assert complaints(browser) == []
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    folder = tmp_path / "runs"
+    with open_server(folder, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_live_page_follows_a_run_from_before_its_start_to_its_end(
+    browser: Any, live: tuple[Path, str], pictures: Path
+) -> None:
+    folder, address = live
+    show(browser, address)
+    wait(browser, lambda: "waiting for a run to begin" in text(browser, "live-state"))
+    task = gs.tasks.temporal_order(length=12)
+    net = gs.SRN.random(task.inputs, 8, task.outputs, task.output, seed=0)
+    halfway, go_on = threading.Event(), threading.Event()
+
+    def pause(record: dict[str, Any]) -> None:
+        if record["epoch"] == 3:
+            halfway.set()
+            go_on.wait(30)
+
+    training = threading.Thread(
+        target=gs.train,
+        args=(net, task, gs.Sieve()),
+        kwargs={
+            "epochs": 6,
+            "iterations": 5,
+            "sizes": (50, 50, 50),
+            "folder": folder / "full-0",
+            "on_record": pause,
+        },
+    )
+    training.start()
+    assert halfway.wait(30)
+    wait(browser, lambda: "1 of 1 runs going on, 3 epochs" in text(browser, "live-state"))
+    assert len(series(browser, "loss")[0]["data"]) == 3
+    with (folder / "full-0" / "history.jsonl").open("a") as file:
+        file.write("a corrupted line\n")
+    browser.find_element(By.ID, "relative").click()
+    go_on.set()
+    training.join()
+    wait(browser, lambda: "all 1 runs finished, 6 epochs" in text(browser, "live-state"))
+    losses = [
+        json.loads(line)["loss"]
+        for line in (folder / "full-0" / "history.jsonl").read_text().splitlines()
+        if line.startswith("{")
+    ]
+    drawn = series(browser, "loss")[0]["data"]
+    assert [value for _, value in drawn] == pytest.approx(losses, rel=1e-5)
+    assert browser.find_element(By.ID, "relative").is_selected()
+    assert "1 damaged history lines were left out" in text(browser, "findings")
+    assert serious(browser) == []
+    assert complaints(browser) == []
+    browser.get_screenshot_as_file(str(pictures / "live.png"))
+
+
+def test_the_live_page_says_when_its_server_has_gone(browser: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "full-0", epochs=3)
+    with open_server(tmp_path, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        show(browser, f"http://127.0.0.1:{server.server_address[1]}/")
+        wait(browser, lambda: "finished" in text(browser, "live-state"))
+        server.shutdown()
+        thread.join()
+    wait(browser, lambda: "the server does not answer" in text(browser, "live-state"))
+    assert len(series(browser, "loss")[0]["data"]) == 3

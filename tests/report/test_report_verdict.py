@@ -1,0 +1,140 @@
+"""The words follow the numbers: grouping, pairing, and what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import epoch_record, settings
+
+from gradsieve.report.comparison import compare, experiments
+from gradsieve.report.runs import Run
+from gradsieve.report.verdict import verdict
+
+
+def run_of(
+    label: str, network: int, accuracy: float | None, epochs: int = 4, **changed: Any
+) -> Run:
+    records = tuple(epoch_record(epoch, label, network, 60) for epoch in range(1, epochs + 1))
+    result = None if accuracy is None else {"test_accuracy": accuracy}
+    folder = Path(f"{label}-{network}")
+    return Run(folder, settings(label, network, **changed), records, result, 0)
+
+
+def pairs(off: list[float], full: list[float]) -> list[Run]:
+    return [run_of("off", index, value) for index, value in enumerate(off)] + [
+        run_of("full", index, value) for index, value in enumerate(full)
+    ]
+
+
+def test_networks_are_paired_by_their_initial_weights() -> None:
+    runs = [run_of("off", 2, 0.5), run_of("off", 0, 0.25), run_of("full", 0, 0.75)]
+    (experiment,) = experiments(runs)
+    off, full = experiment.variants
+    comparison = compare(full, off)
+    assert comparison is not None
+    assert comparison.differences == (0.5,)
+
+
+def test_tasks_and_lengths_are_not_mixed() -> None:
+    runs = [
+        run_of("off", 0, 0.3),
+        run_of("off", 0, 0.3, length=50),
+        run_of("off", 0, 0.3, task="x"),
+    ]
+    names = [experiment.name for experiment in experiments(runs)]
+    assert names == ["temporal order, T = 100", "temporal order, T = 50", "x, T = 100"]
+
+
+def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
+    runs = [run_of("full", 0, 0.3), run_of("full", 1, 0.3), run_of("full", 0, 0.9, clip=1.0)]
+    (experiment,) = experiments(runs)
+    assert [variant.name for variant in experiment.variants] == [
+        "full (clip null)",
+        "full (clip 1.0)",
+    ]
+
+
+def test_a_clear_gain_is_said_to_be_one() -> None:
+    off = [0.3, 0.4, 0.3, 0.5, 0.4, 0.3]
+    (experiment,) = experiments(pairs(off, [value + 0.4 for value in off]))
+    said = verdict(experiment)
+    assert said.headline == (
+        "“full” scores 40.0 percentage points more than “off” on average, a difference that chance "
+        "rarely makes."
+    )
+    # All six signs equal: 2 of 64 patterns are as far from zero.
+    assert any("better on 6, worse on 0" in point and "3.1 %" in point for point in said.points)
+
+
+def test_a_loss_is_said_to_be_one() -> None:
+    (experiment,) = experiments(pairs([0.9] * 6, [0.5] * 6))
+    assert verdict(experiment).headline.startswith("“full” does not help: it scores 40.0")
+
+
+def test_few_networks_are_said_to_be_too_few() -> None:
+    (experiment,) = experiments(pairs([0.3, 0.3], [0.99, 0.99]))
+    assert "but 2 networks cannot tell that from chance" in verdict(experiment).headline
+
+
+def test_the_strongest_opponent_counts_and_choosing_the_best_sieve_is_admitted() -> None:
+    runs = pairs([0.3] * 6, [0.8] * 6)
+    runs += [run_of("clip", index, 0.9) for index in range(6)]
+    runs += [run_of("frozen", index, 0.4) for index in range(6)]
+    (experiment,) = experiments(runs)
+    headline = verdict(experiment).headline
+    assert headline.startswith("“full”, the best of 2 sieves tried, does not help")
+    assert "“clip”" in headline
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "words"),
+    [(0.995, "solved the task"), (0.26, "learned nothing beyond"), (0.6, "learned part of")],
+)
+def test_one_network_is_judged_against_a_constant_guess(accuracy: float, words: str) -> None:
+    (experiment,) = experiments([run_of("full", 0, accuracy)])
+    assert words in verdict(experiment).headline
+
+
+def test_an_unfinished_run_is_said_to_be_unfinished() -> None:
+    (experiment,) = experiments([run_of("full", 0, None)])
+    said = verdict(experiment)
+    assert "(1 of 1 runs not finished)" in said.headline
+    assert "validation accuracy" in said.headline
+    (experiment,) = experiments([run_of("full", 0, None, epochs=0)])
+    assert verdict(experiment).headline.startswith("Nothing measured yet")
+
+
+def test_vanished_shares_are_counted_by_the_sieves_own_range() -> None:
+    records = tuple({"epoch": index, "Q": value} for index, value in enumerate([0, 0.6, 0.6, -3]))
+    sieve = {"q_range": [-2, 0.5]}
+    run = Run(Path("x"), settings(sieve=sieve), records, {"test_accuracy": 0.5}, 0)
+    (experiment,) = experiments([run])
+    (point,) = verdict(experiment).points
+    assert "vanished (Q above 0.5) in 50 %" in point
+    assert "exploded (Q below −2) in 25 %" in point
+    assert "1,000 times stronger" in point
+
+
+def test_sign_agreement_stalls_and_what_was_not_finite_are_counted() -> None:
+    pairs_seen = [(1, 2), (1, -2), (-1, -1), (None, 1), (-3, -4)]
+    records = tuple(
+        {
+            "epoch": index,
+            "stalls": 2,
+            "nonfinite": 3,
+            "kept": 0.5,
+            "reasons": {"in range": 1, "stalled": 1},
+            "probe": {"predicted": predicted, "measured": measured},
+        }
+        for index, (predicted, measured) in enumerate(pairs_seen)
+    )
+    (experiment,) = experiments([Run(Path("x"), settings(), records, None, damaged_lines=7)])
+    said = " ".join(verdict(experiment).points)
+    assert "Of 4 updates that were measured" in said
+    assert "in 75 %" in said
+    assert "it stalled 10 times" in said
+    assert "kept 50.0 %" in said
+    assert "15 minibatches had a loss or gradient that was not finite" in said
+    assert "7 damaged history lines" in said
