@@ -118,6 +118,7 @@ class ReferenceFlow(Flow):
             b_out=e_out.sum(axis=(0, 1)),
         )
 
+    @np.errstate(all="ignore")
     def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
         T, far = self.length, self.length - horizon
         near_delta, far_delta = self.scaled_deltas[T - 1], self.scaled_deltas[far - 1]
@@ -181,6 +182,7 @@ class ReferenceFlow(Flow):
         de: Array = p * (dy - (p * dy).sum(axis=-1, keepdims=True))
         return de
 
+    @np.errstate(all="ignore")
     def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
         net, T, far = self.net, self.length, self.length - horizon
         z, D, delta, exponents = self.states, self.slopes, self.scaled_deltas, self.exponents
@@ -230,6 +232,7 @@ class ReferenceFlow(Flow):
             scale * _over(near_delta, near_norms * near_norms.sum()),
         )
 
+    @np.errstate(all="ignore")
     def example_products(self, direction: Weights) -> Array:
         true, z = self.deltas, self.states
         carried = self.u @ direction.w_in + z[:-1] @ direction.w_rec + direction.b
