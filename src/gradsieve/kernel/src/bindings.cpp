@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "float_state.hpp"
+#include "scan_bindings.hpp"
 #include "workspace.hpp"
 
 namespace nb = nanobind;
@@ -273,6 +274,7 @@ NB_MODULE(_native, module) {
     using namespace gradsieve;
     bind_workspace<float>(module, "Workspace32");
     bind_workspace<double>(module, "Workspace64");
+    bind_scans(module);
     module.def("available_isas", available_instruction_sets);
     module.def("isa", [] { return std::string(instruction_set().name); });
     module.def(

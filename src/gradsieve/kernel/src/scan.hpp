@@ -1,0 +1,75 @@
+// Linear recursions in time for any recurrent cell (gradsieve.torch), on one minibatch.
+//
+// A cell is S state parts and G gates, each of H units; for every step its derivatives are given as
+// tables: K[s] (T,B,G,H) of part s by the recurrent product, L[s*S+s'] (T,B,H) of part s by the part
+// s' before, or null where that is zero. W is (G·H,H): the product is h Wᵀ. All arrays are C-ordered
+// without padding.
+#pragma once
+
+#include "memory.hpp"
+
+namespace gradsieve {
+
+inline constexpr Index most_parts = 4;
+
+template <class Real>
+struct CellTables {
+    Index T, B, S, G, H;
+    const Real* K[most_parts];
+    const Real* L[most_parts * most_parts];
+    const Real* W;
+};
+
+// Back through time: g(n) = carried + injected(n); delta = Kᵀ g + added; carried = Lᵀ g + added'
+// + delta W on the first part. Values of (n,b) are in units of 2**exponents[n,b]. If `adaptive`,
+// these are chosen (and written) such that the largest g lies in ½ … 1; else they are as given.
+template <class Real>
+struct Pull {
+    const Real* injected[most_parts];         // (T,B,H)
+    const std::int32_t* injected_exponents;   // (T,B)
+    const Real* added_delta;                  // (T,B,G,H) or null
+    const Real* added_state[most_parts];      // (T,B,H) or null
+    std::int32_t* exponents;                  // (T,B)
+    bool adaptive;
+    Real* delta;                              // (T,B,G,H)
+    Real* g[most_parts];                      // (T,B,H)
+};
+
+// Forward: ds(n) = R(n) + K (dh(n-1) Wᵀ) + L ds(n-1), from ds(0) = 0.
+template <class Real>
+struct Push {
+    const Real* R[most_parts];  // (T,B,H)
+    Real* ds[most_parts];       // (T,B,H)
+};
+
+// Simple recurrent layer: z(n) = tanh(x(n) + z(n-1) Wᵀ), W (H,H), with its slopes.
+template <class Real>
+struct TanhLayer {
+    Index T, B, H;
+    const Real *x, *initial, *W;  // (T,B,H), (B,H), (H,H)
+    Real *z, *slopes;             // (T,B,H)
+};
+
+// Its deltas from the gradients by every z: delta = (carried + by_z) ∘ slope; carried = delta W.
+template <class Real>
+struct TanhDeltas {
+    Index T, B, H;
+    const Real *by_z, *slopes, *W;
+    Real *delta, *by_initial;  // (T,B,H), (B,H)
+};
+
+template <class Real>
+struct ScanRoutines {
+    Index (*scratch)(Index B, Index G, Index H);  // values of aligned memory that a scan needs
+    void (*pull)(const CellTables<Real>&, const Pull<Real>&, Real* scratch);
+    void (*push)(const CellTables<Real>&, const Push<Real>&, Real* scratch);
+    void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
+    void (*tanh_deltas)(const TanhDeltas<Real>&, Real* scratch);
+};
+
+struct ScanSet {
+    ScanRoutines<float> single_precision;
+    ScanRoutines<double> double_precision;
+};
+
+}  // namespace gradsieve

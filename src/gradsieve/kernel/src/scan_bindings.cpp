@@ -1,0 +1,237 @@
+// The Python side of scan.hpp: checks every array, then works without the interpreter's lock.
+#include "scan_bindings.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "dispatch.hpp"
+#include "float_state.hpp"
+#include "scan.hpp"
+
+namespace gradsieve {
+
+#if defined(__x86_64__)
+namespace avx512 {
+extern const ScanSet scan_set;
+}
+namespace avx2 {
+extern const ScanSet scan_set;
+}
+#endif
+namespace baseline {
+extern const ScanSet scan_set;
+}
+
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+template <class Real>
+using In = nb::ndarray<const Real, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Out = nb::ndarray<Real, nb::c_contig, nb::device::cpu>;
+template <class Real>
+using Ins = std::vector<std::optional<In<Real>>>;
+
+const ScanSet& scan_set() {
+    const std::string name = instruction_set().name;
+#if defined(__x86_64__)
+    if (name == "avx512") return avx512::scan_set;
+    if (name == "avx2") return avx2::scan_set;
+#endif
+    return baseline::scan_set;
+}
+
+template <class Real>
+const ScanRoutines<Real>& routines();
+template <>
+const ScanRoutines<float>& routines<float>() {
+    return scan_set().single_precision;
+}
+template <>
+const ScanRoutines<double>& routines<double>() {
+    return scan_set().double_precision;
+}
+
+// Aligned memory, zeroed: the padding of a packed matrix must hold numbers.
+template <class Real>
+class Scratch {
+public:
+    Scratch(Index B, Index G, Index H) {
+        const std::size_t unit = std::size_t(alignment);
+        std::size_t bytes = std::size_t(routines<Real>().scratch(B, G, H)) * sizeof(Real);
+        bytes = (bytes + unit - 1) / unit * unit;
+        memory_.reset(static_cast<Real*>(std::aligned_alloc(unit, bytes)));
+        if (!memory_) throw std::bad_alloc();
+        std::memset(memory_.get(), 0, bytes);
+    }
+    Real* data() { return memory_.get(); }
+
+private:
+    struct Free {
+        void operator()(Real* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<Real, Free> memory_;
+};
+
+template <class Array>
+auto* checked(const char* name, const Array& array, std::size_t size) {
+    if (array.size() != size)
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) +
+                                    " values; it must have " + std::to_string(size));
+    return array.data();
+}
+
+template <class Real>
+const Real* checked_or_null(const char* name, const std::optional<In<Real>>& array,
+                            std::size_t size) {
+    return array ? checked(name, *array, size) : nullptr;
+}
+
+struct Shape {
+    std::size_t T, B, S, G, H;
+    std::size_t state() const { return T * B * H; }
+    std::size_t gates() const { return T * B * G * H; }
+};
+
+void check_count(const char* name, std::size_t count, std::size_t expected) {
+    if (count != expected || count > std::size_t(most_parts * most_parts))
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(count) +
+                                    " arrays; it must have " + std::to_string(expected));
+}
+
+template <class Real>
+CellTables<Real> tables(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
+                        Shape& shape) {
+    if (K.empty() || K.size() > std::size_t(most_parts) || K[0].ndim() != 4)
+        throw std::invalid_argument("K must be 1 to 4 arrays (T,B,G,H)");
+    shape = {K[0].shape(0), K[0].shape(1), K.size(), K[0].shape(2), K[0].shape(3)};
+    CellTables<Real> cell{};
+    cell.T = Index(shape.T), cell.B = Index(shape.B), cell.S = Index(shape.S);
+    cell.G = Index(shape.G), cell.H = Index(shape.H);
+    check_count("L", L.size(), shape.S * shape.S);
+    for (std::size_t s = 0; s < shape.S; ++s) cell.K[s] = checked("K", K[s], shape.gates());
+    for (std::size_t i = 0; i < L.size(); ++i)
+        cell.L[i] = checked_or_null<Real>("L", L[i], shape.state());
+    cell.W = checked("W", W, shape.G * shape.H * shape.H);
+    return cell;
+}
+
+template <class Real>
+void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
+          const std::vector<In<Real>>& injected, const In<std::int32_t>& injected_exponents,
+          const std::optional<In<Real>>& added_delta, const Ins<Real>& added_state,
+          const Out<std::int32_t>& exponents, bool adaptive, const Out<Real>& delta,
+          const std::vector<Out<Real>>& g) {
+    Shape shape{};
+    const CellTables<Real> cell = tables<Real>(K, L, W, shape);
+    Pull<Real> at{};
+    check_count("injected", injected.size(), shape.S);
+    check_count("added_state", added_state.size(), shape.S);
+    check_count("g", g.size(), shape.S);
+    for (std::size_t s = 0; s < shape.S; ++s) {
+        at.injected[s] = checked("injected", injected[s], shape.state());
+        at.added_state[s] = checked_or_null<Real>("added_state", added_state[s], shape.state());
+        at.g[s] = checked("g", g[s], shape.state());
+    }
+    at.injected_exponents = checked("injected_exponents", injected_exponents, shape.T * shape.B);
+    at.added_delta = checked_or_null<Real>("added_delta", added_delta, shape.gates());
+    at.exponents = checked("exponents", exponents, shape.T * shape.B);
+    at.adaptive = adaptive;
+    at.delta = checked("delta", delta, shape.gates());
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(cell.B, cell.G, cell.H);
+    routines<Real>().pull(cell, at, scratch.data());
+}
+
+template <class Real>
+void push(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
+          const std::vector<In<Real>>& R, const std::vector<Out<Real>>& ds) {
+    Shape shape{};
+    const CellTables<Real> cell = tables<Real>(K, L, W, shape);
+    Push<Real> at{};
+    check_count("R", R.size(), shape.S);
+    check_count("ds", ds.size(), shape.S);
+    for (std::size_t s = 0; s < shape.S; ++s) {
+        at.R[s] = checked("R", R[s], shape.state());
+        at.ds[s] = checked("ds", ds[s], shape.state());
+    }
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(cell.B, cell.G, cell.H);
+    routines<Real>().push(cell, at, scratch.data());
+}
+
+template <class Array>
+Shape sequence_shape(const char* name, const Array& array) {
+    if (array.ndim() != 3)
+        throw std::invalid_argument(std::string(name) + " must have the axes (T,B,H)");
+    return {array.shape(0), array.shape(1), 1, 1, array.shape(2)};
+}
+
+template <class Real>
+void tanh_layer(const In<Real>& x, const In<Real>& initial, const In<Real>& W, const Out<Real>& z,
+                const Out<Real>& slopes) {
+    const Shape shape = sequence_shape("x", x);
+    TanhLayer<Real> at{};
+    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
+    at.x = x.data();
+    at.initial = checked("initial", initial, shape.B * shape.H);
+    at.W = checked("W", W, shape.H * shape.H);
+    at.z = checked("z", z, shape.state());
+    at.slopes = checked("slopes", slopes, shape.state());
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(at.B, 1, at.H);
+    routines<Real>().tanh_layer(at, scratch.data());
+}
+
+template <class Real>
+void tanh_deltas(const In<Real>& by_z, const In<Real>& slopes, const In<Real>& W,
+                 const Out<Real>& delta, const Out<Real>& by_initial) {
+    const Shape shape = sequence_shape("by_z", by_z);
+    TanhDeltas<Real> at{};
+    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
+    at.by_z = by_z.data();
+    at.slopes = checked("slopes", slopes, shape.state());
+    at.W = checked("W", W, shape.H * shape.H);
+    at.delta = checked("delta", delta, shape.state());
+    at.by_initial = checked("by_initial", by_initial, shape.B * shape.H);
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(at.B, 1, at.H);
+    routines<Real>().tanh_deltas(at, scratch.data());
+}
+
+template <class Real>
+void bind(nb::module_& module) {
+    module.def("pull", pull<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
+               "injected"_a.noconvert(), "injected_exponents"_a.noconvert(),
+               "added_delta"_a.noconvert().none(), "added_state"_a.noconvert(),
+               "exponents"_a.noconvert(), "adaptive"_a, "delta"_a.noconvert(), "g"_a.noconvert());
+    module.def("push", push<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
+               "R"_a.noconvert(), "ds"_a.noconvert());
+    module.def("tanh_layer", tanh_layer<Real>, "x"_a.noconvert(), "initial"_a.noconvert(),
+               "W"_a.noconvert(), "z"_a.noconvert(), "slopes"_a.noconvert());
+    module.def("tanh_deltas", tanh_deltas<Real>, "by_z"_a.noconvert(), "slopes"_a.noconvert(),
+               "W"_a.noconvert(), "delta"_a.noconvert(), "by_initial"_a.noconvert());
+}
+
+}  // namespace
+
+void bind_scans(nb::module_& module) {
+    bind<float>(module);
+    bind<double>(module);
+}
+
+}  // namespace gradsieve

@@ -1,0 +1,10 @@
+// Adds the recursions of scan.hpp to a Python module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace gradsieve {
+
+void bind_scans(nanobind::module_& module);
+
+}  // namespace gradsieve

@@ -1,0 +1,205 @@
+// The recursions of scan.hpp for one instruction set. Compiled once for each.
+#include <cmath>
+
+#include "activation.hpp"
+#include "scan.hpp"
+#include "scan_product.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+constexpr std::int32_t nothing = -(1 << 24);  // the exponent of zero
+
+// Scratch: a packed W (G·H by H, or H by G·H), a product and the carried state parts.
+template <class Real>
+Index scratch(Index B, Index G, Index H) {
+    const Index wide = padded_width(G * H), narrow = padded_width(H);
+    const Index packed = G * H * narrow > H * wide ? G * H * narrow : H * wide;
+    return packed + B * wide + (most_parts + 1) * B * narrow;
+}
+
+template <class Real>
+GRADSIEVE_INLINE Real largest_of(const Real* values, Index H) {
+    Real top = 0;
+    for (Index j = 0; j < H; ++j) {
+        const Real size = values[j] < 0 ? -values[j] : values[j];
+        top = size > top ? size : top;
+    }
+    return top;
+}
+
+// The exponent of `top` in units of 2**exponent; `nothing` for zero and for what is not finite.
+template <class Real>
+GRADSIEVE_INLINE std::int32_t units_of(Real top, std::int32_t exponent) {
+    if (!(top > 0) || !(top - top == 0)) return nothing;
+    int size = 0;
+    (void)::frexp(double(top), &size);
+    constexpr int steepest = 126;
+    return exponent + (size < -steepest ? -steepest : size > steepest ? steepest : size);
+}
+
+template <class Real>
+GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
+    constexpr std::int32_t reach = sizeof(Real) == 4 ? 126 : 1022;
+    if (shift < -reach) return Real(0);
+    return Real(::ldexp(1.0, shift > reach ? reach : shift));
+}
+
+template <class Real>
+void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
+    const Index T = cell.T, B = cell.B, S = cell.S, G = cell.G, H = cell.H, GH = G * H;
+    const Index ld = padded_width(H);
+    Real* packed = scratch;
+    Real* through = packed + GH * ld;
+    Real* carried = through + B * ld;  // parts one after the other, rows ld apart
+    pack_panels(packed, cell.W, H, Index(1), GH, H);
+    for (Index j = 0; j < S * B * ld; ++j) carried[j] = 0;
+    for (Index n = T - 1; n >= 0; --n) {
+        for (Index b = 0; b < B; ++b) {
+            const Index row = n * B + b;
+            const std::int32_t old = n + 1 < T ? at.exponents[row + B] : 0;
+            const std::int32_t entering = at.injected_exponents[row];
+            if (at.adaptive) {
+                Real top = 0, top_in = 0;
+                for (Index s = 0; s < S; ++s) {
+                    const Real one = largest_of(carried + (s * B + b) * ld, H);
+                    const Real other = largest_of(at.injected[s] + row * H, H);
+                    top = one > top ? one : top;
+                    top_in = other > top_in ? other : top_in;
+                }
+                const std::int32_t a = units_of(top, old), c = units_of(top_in, entering);
+                const std::int32_t now = a > c ? a : c;
+                at.exponents[row] = now <= nothing / 2 ? 0 : now;
+            }
+            const Real keep = power_of_two<Real>(old - at.exponents[row]);
+            const Real add = power_of_two<Real>(entering - at.exponents[row]);
+            for (Index s = 0; s < S; ++s) {
+                Real* g = at.g[s] + row * H;
+                const Real* held = carried + (s * B + b) * ld;
+                const Real* in = at.injected[s] + row * H;
+                for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
+            }
+            Real* delta = at.delta + row * GH;
+            for (Index k = 0; k < G; ++k) {
+                const Real* g = at.g[0] + row * H;
+                const Real* K = cell.K[0] + row * GH + k * H;
+                Real* to = delta + k * H;
+                if (at.added_delta) {
+                    const Real* more = at.added_delta + row * GH + k * H;
+                    for (Index j = 0; j < H; ++j) to[j] = more[j] + K[j] * g[j];
+                } else {
+                    for (Index j = 0; j < H; ++j) to[j] = K[j] * g[j];
+                }
+                for (Index s = 1; s < S; ++s) {
+                    const Real* part = at.g[s] + row * H;
+                    const Real* table = cell.K[s] + row * GH + k * H;
+                    for (Index j = 0; j < H; ++j) to[j] += table[j] * part[j];
+                }
+            }
+            for (Index to_part = 0; to_part < S; ++to_part) {
+                Real* to = carried + (to_part * B + b) * ld;
+                const Real* more = at.added_state[to_part];
+                for (Index j = 0; j < H; ++j) to[j] = more ? more[row * H + j] : Real(0);
+                for (Index s = 0; s < S; ++s) {
+                    const Real* table = cell.L[s * S + to_part];
+                    if (!table) continue;
+                    const Real* g = at.g[s] + row * H;
+                    table += row * H;
+                    for (Index j = 0; j < H; ++j) to[j] += table[j] * g[j];
+                }
+            }
+        }
+        if (n == 0) break;
+        rows_times(through, ld, B, at.delta + n * B * GH, GH, packed, GH, H);
+        for (Index b = 0; b < B; ++b)
+            for (Index j = 0; j < H; ++j) carried[b * ld + j] += through[b * ld + j];
+    }
+}
+
+template <class Real>
+void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
+    const Index T = cell.T, B = cell.B, S = cell.S, G = cell.G, H = cell.H, GH = G * H;
+    const Index ld = padded_width(GH);
+    Real* packed = scratch;
+    Real* a = packed + H * ld;
+    pack_panels(packed, cell.W, Index(1), H, H, GH);
+    for (Index n = 0; n < T; ++n) {
+        if (n > 0) rows_times(a, ld, B, at.ds[0] + (n - 1) * B * H, H, packed, H, GH);
+        for (Index b = 0; b < B; ++b) {
+            const Index row = n * B + b;
+            for (Index s = 0; s < S; ++s) {
+                Real* to = at.ds[s] + row * H;
+                const Real* R = at.R[s] + row * H;
+                for (Index j = 0; j < H; ++j) to[j] = R[j];
+                if (n == 0) continue;
+                for (Index k = 0; k < G; ++k) {
+                    const Real* K = cell.K[s] + row * GH + k * H;
+                    const Real* moved = a + b * ld + k * H;
+                    for (Index j = 0; j < H; ++j) to[j] += K[j] * moved[j];
+                }
+                for (Index part = 0; part < S; ++part) {
+                    const Real* table = cell.L[s * S + part];
+                    if (!table) continue;
+                    table += row * H;
+                    const Real* before = at.ds[part] + (row - B) * H;
+                    for (Index j = 0; j < H; ++j) to[j] += table[j] * before[j];
+                }
+            }
+        }
+    }
+}
+
+template <class Real>
+void tanh_layer(const TanhLayer<Real>& at, Real* scratch) {
+    const Index T = at.T, B = at.B, H = at.H, ld = padded_width(H);
+    Real* packed = scratch;
+    Real* a = packed + H * ld;
+    Real* slope = a + B * ld;
+    pack_panels(packed, at.W, Index(1), H, H, H);
+    for (Index n = 0; n < T; ++n) {
+        const Real* before = n ? at.z + (n - 1) * B * H : at.initial;
+        rows_times(a, ld, B, before, H, packed, H, H);
+        const Real* x = at.x + n * B * H;
+        for (Index b = 0; b < B; ++b)
+            for (Index j = 0; j < H; ++j) a[b * ld + j] += x[b * H + j];
+        for (Index j = 0; j < B * ld; j += lanes<Real>) {
+            const Activation<Real> both = activate<Real>(load(a + j));
+            store(a + j, both.value);
+            store(slope + j, both.slope);
+        }
+        for (Index b = 0; b < B; ++b) {
+            Real* z = at.z + (n * B + b) * H;
+            Real* slopes = at.slopes + (n * B + b) * H;
+            for (Index j = 0; j < H; ++j) z[j] = a[b * ld + j];
+            for (Index j = 0; j < H; ++j) slopes[j] = slope[b * ld + j];
+        }
+    }
+}
+
+template <class Real>
+void tanh_deltas(const TanhDeltas<Real>& at, Real* scratch) {
+    const Index T = at.T, B = at.B, H = at.H, ld = padded_width(H);
+    Real* packed = scratch;
+    Real* carried = packed + H * ld;
+    pack_panels(packed, at.W, H, Index(1), H, H);
+    for (Index j = 0; j < B * ld; ++j) carried[j] = 0;
+    for (Index n = T - 1; n >= 0; --n) {
+        Real* delta = at.delta + n * B * H;
+        for (Index b = 0; b < B; ++b) {
+            const Index row = (n * B + b) * H;
+            for (Index j = 0; j < H; ++j)
+                delta[b * H + j] = (carried[b * ld + j] + at.by_z[row + j]) * at.slopes[row + j];
+        }
+        rows_times(carried, ld, B, delta, H, packed, H, H);
+    }
+    for (Index b = 0; b < B; ++b)
+        for (Index j = 0; j < H; ++j) at.by_initial[b * H + j] = carried[b * ld + j];
+}
+
+template <class Real>
+constexpr ScanRoutines<Real> scans = {scratch<Real>, pull<Real>, push<Real>, tanh_layer<Real>,
+                                      tanh_deltas<Real>};
+
+extern const ScanSet scan_set;
+const ScanSet scan_set = {scans<float>, scans<double>};
+
+}  // namespace gradsieve::GRADSIEVE_ISA
