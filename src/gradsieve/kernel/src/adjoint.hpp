@@ -69,16 +69,11 @@ inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full
 template <class Real>
 inline void adjoint_of_output(Memory<Real>& m, Real* flat) {
     const Index B = m.B, H = m.H, O = m.O, step = B * m.ld_h, last = (m.T - 1) * step;
-    const Fields<Real> to = fields(flat, m.I, H, O);
     Real* top = m.rows[0];  // lam(T)∘D(T), in units of 2**-exponents[T-1]
     for (Index j = 0; j < step; j += lanes<Real>)
         store(top + j, load(top + j) * load(m.slopes + last + j));
     const PowerOfTwo<Real> units(-m.exponents[m.T - 1]);
-    for (Index j = 0; j < H * m.ld_o; j += lanes<Real>) store(m.product_out + j, Vector<Real>{});
-    add_outer(m.product_out, m.ld_o, H, O, top, m.ld_h, m.errors, m.ld_o, B);
-    for (Index row = 0; row < H; ++row)
-        for (Index o = 0; o < O; ++o)
-            to.w_out[row * O + o] += units(m.product_out[row * m.ld_o + o]);
+    add_output_product(m, top, m.ld_h, m.errors, B, -m.exponents[m.T - 1], flat);
     Real* dy = m.rows_out[0];
     const Factor<Real> reading{top, m.ld_h, m.weights.read, H, H};
     multiply(dy, m.ld_o, B, O, (const Real*)nullptr, &reading, 1);
@@ -121,12 +116,12 @@ void norm_gradient(Memory<Real>& m, Index h, bool of_Q, bool full, Real* out) {
         add_recurrent_gradient(m, m.tangent, 1, m.T, 0, out);
     }
     // (lam∘D)ᵀ delta: the part of w_rec that the deltas themselves are multiplied by.
-    for (Index j = 0; j < H * m.ld_h; j += lanes<Real>) store(m.product + j, Vector<Real>{});
-    add_outer(m.product, m.ld_h, H, H, m.adjoint + (far - 1) * step, m.ld_h,
-              m.deltas + far * step, m.ld_h, h * B);
-    const Fields<Real> to = fields(out, m.I, H, m.O);
-    for (Index row = 0; row < H; ++row)
-        for (Index j = 0; j < H; ++j) to.w_rec[row * H + j] += m.product[row * m.ld_h + j];
+    const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
+    multiply_outer(product, H, H, m.adjoint + (far - 1) * step, m.ld_h, m.deltas + far * step,
+                   m.ld_h, h * B);
+    Real* w_rec = fields(out, m.I, H, m.O).w_rec;
+    const PowerOfTwo<Real> unscaled(0);
+    for (Index row = 0; row < H; ++row) add_row(product, row, H, unscaled, w_rec + row * H);
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

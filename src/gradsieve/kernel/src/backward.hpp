@@ -74,32 +74,35 @@ template <class Real>
 inline void add_recurrent_gradient(Memory<Real>& m, const Real* right, Index first, Index last,
                                    std::int64_t exponent, Real* flat) {
     const Index B = m.B, H = m.H, I = m.I;
-    for (Index j = 0; j < m.inner * m.ld_h; j += lanes<Real>) store(m.product + j, Vector<Real>{});
-    add_outer(m.product, m.ld_h, m.inner, H, m.z + (first - 1) * B * m.ld_z, m.ld_z,
-              right + (first - 1) * B * m.ld_h, m.ld_h, (last - first + 1) * B);
+    const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
+    multiply_outer(product, m.inner, H, m.z + (first - 1) * B * m.ld_z, m.ld_z,
+                   right + (first - 1) * B * m.ld_h, m.ld_h, (last - first + 1) * B);
     const Fields<Real> to = fields(flat, I, H, m.O);
     const PowerOfTwo<Real> scale(exponent);
-    for (Index row = 0; row < m.inner; ++row) {
-        Real* out = row < H       ? to.w_rec + row * H
-                    : row < H + I ? to.w_in + (row - H) * H
-                                  : to.b;
-        const Real* from = m.product + row * m.ld_h;
-        for (Index j = 0; j < H; ++j) out[j] += scale(from[j]);
-    }
+    for (Index row = 0; row < H; ++row) add_row(product, row, H, scale, to.w_rec + row * H);
+    for (Index row = 0; row < I; ++row) add_row(product, H + row, H, scale, to.w_in + row * H);
+    add_row(product, H + I, H, scale, to.b);
+}
+
+// Adds leftᵀ right, times 2**exponent, to w_out, for `rows` rows of H values and of O values.
+template <class Real>
+inline void add_output_product(Memory<Real>& m, const Real* left, Index ld_left, const Real* right,
+                               Index rows, std::int64_t exponent, Real* flat) {
+    const Outer<Real> product{m.product, m.ld_o, m.product_tail, m.ld_z};
+    multiply_outer(product, m.H, m.O, left, ld_left, right, m.ld_o, rows);
+    const PowerOfTwo<Real> scale(exponent);
+    Real* w_out = fields(flat, m.I, m.H, m.O).w_out;
+    for (Index row = 0; row < m.H; ++row) add_row(product, row, m.O, scale, w_out + row * m.O);
 }
 
 // Adds zᵀ right and the sums of `right` (rows of outputs) to w_out and b_out of the flat gradient.
 template <class Real>
 inline void add_output_gradient(Memory<Real>& m, const Real* z, const Real* right, Index rows,
                                 Real* flat) {
-    const Index H = m.H, O = m.O;
-    const Fields<Real> to = fields(flat, m.I, H, O);
-    for (Index j = 0; j < H * m.ld_o; j += lanes<Real>) store(m.product_out + j, Vector<Real>{});
-    add_outer(m.product_out, m.ld_o, H, O, z, m.ld_z, right, m.ld_o, rows);
-    for (Index row = 0; row < H; ++row)
-        for (Index o = 0; o < O; ++o) to.w_out[row * O + o] += m.product_out[row * m.ld_o + o];
+    add_output_product(m, z, m.ld_z, right, rows, 0, flat);
+    Real* b_out = fields(flat, m.I, m.H, m.O).b_out;
     for (Index row = 0; row < rows; ++row)
-        for (Index o = 0; o < O; ++o) to.b_out[o] += right[row * m.ld_o + o];
+        for (Index o = 0; o < m.O; ++o) b_out[o] += right[row * m.ld_o + o];
 }
 
 // The gradient summed over the minibatch: one product over each run of steps of equal exponent.

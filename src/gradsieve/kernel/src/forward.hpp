@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "activation.hpp"
-#include "tile.hpp"
+#include "product.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
 
@@ -16,14 +16,14 @@ inline void pack_weights(const Memory<Real>& m, const Real* flat, const Packed<R
                          bool transposed = true) {
     const Index I = m.I, H = m.H, O = m.O;
     const Fields<const Real> from = fields<const Real>(flat, I, H, O);
-    pack<Real>(to.forward, m.inner, 0, from.w_rec, H, 1, H, H);
-    pack<Real>(to.forward, m.inner, H, from.w_in, H, 1, I, H);
-    pack<Real>(to.forward, m.inner, H + I, from.b, H, 1, 1, H);
-    pack<Real>(to.read, H, 0, from.w_out, O, 1, H, O);
+    pack<Real>(to.forward, m.inner, 0, from.w_rec, H, false, H, H);
+    pack<Real>(to.forward, m.inner, H, from.w_in, H, false, I, H);
+    pack<Real>(to.forward, m.inner, H + I, from.b, H, false, 1, H);
+    pack<Real>(to.read, H, 0, from.w_out, O, false, H, O);
     for (Index o = 0; o < O; ++o) to.b_out[o] = from.b_out[o];
     if (!transposed) return;
-    pack<Real>(to.backward, H, 0, from.w_rec, 1, H, H, H);
-    pack<Real>(to.error, O, 0, from.w_out, 1, O, O, H);
+    pack<Real>(to.backward, H, 0, from.w_rec, H, true, H, H);
+    pack<Real>(to.error, O, 0, from.w_out, O, true, O, H);
 }
 
 // Writes u(n+1) and 1 behind z(n) in `rows` rows.
@@ -37,18 +37,16 @@ inline void append_inputs(Real* z, Index ld_z, Index H, Index I, const Inputs<Re
     }
 }
 
-// Turns pre-activations a(n) into z(n), and into D(n) where `slopes` is given.
-template <class Real>
+// Turns pre-activations a(n) into z(n), and with `with_slopes` into D(n).
+template <bool with_slopes, class Real>
 inline void activate_rows(Real* z, Index ld_z, Real* slopes, Index ld_h, Index rows, Index H) {
     const Index width = vectors_of<Real>(H) * lanes<Real>;
-    for (Index b = 0; b < rows; ++b, z += ld_z) {
+    for (Index b = 0; b < rows; ++b)
         for (Index j = 0; j < width; j += lanes<Real>) {
-            const Activation<Real> unit = activate<Real>(load(z + j));
-            store(z + j, unit.value);
-            if (slopes) store(slopes + j, unit.slope);
+            const Activation<Real> unit = activate<Real>(load(z + b * ld_z + j));
+            store(z + b * ld_z + j, unit.value);
+            if constexpr (with_slopes) store(slopes + b * ld_h + j, unit.slope);
         }
-        if (slopes) slopes += ld_h;
-    }
 }
 
 template <class Real>
@@ -66,7 +64,7 @@ inline void forward(Memory<Real>& m, const Batch<Real>& batch) {
         Real* slopes = m.slopes + (n - 1) * B * m.ld_h;
         const Factor<Real> factor{z - B * m.ld_z, m.ld_z, m.weights.forward, m.inner, m.inner};
         multiply(z, m.ld_z, B, H, (const Real*)nullptr, &factor, 1);
-        activate_rows(z, m.ld_z, slopes, m.ld_h, B, H);
+        activate_rows<true>(z, m.ld_z, slopes, m.ld_h, B, H);
         if (batch.starts)
             for (Index b = 0; b < B; ++b)
                 if (n <= batch.starts[b]) {
@@ -149,7 +147,7 @@ inline void predict(Memory<Real>& m, const Batch<Real>& batch, Index T, Index B,
             append_inputs(before, m.ld_z, H, m.I, batch.u, n - 1, first, rows);
             const Factor<Real> factor{before, m.ld_z, m.weights.forward, m.inner, m.inner};
             multiply(z, m.ld_z, rows, H, (const Real*)nullptr, &factor, 1);
-            activate_rows(z, m.ld_z, (Real*)nullptr, m.ld_h, rows, H);
+            activate_rows<false>(z, m.ld_z, (Real*)nullptr, m.ld_h, rows, H);
             if (batch.starts)
                 for (Index b = 0; b < rows; ++b)
                     if (n <= batch.starts[first + b]) clear(z + b * m.ld_z, H);

@@ -66,9 +66,9 @@ struct Memory {
     Real* errors;   // the same: e
     std::int64_t* exponents;
 
-    Real* product;   // inner rows of ld_h: a weight gradient before it is gathered
-    Real* product_out;  // H rows of ld_o
-    Real* rows[2];   // B rows of ld_h each
+    Real* product;       // inner rows of the wider of ld_h and ld_o: a gradient before it is gathered
+    Real* product_tail;  // the short rest of its columns, transposed: a vector of rows of ld_z
+    Real* rows[2];      // B rows of ld_h each
     Real* rows_out[2];  // B rows of ld_o each
 
     Real* tangent;  // T B rows of ld_h: da, or mu; allocated when first needed

@@ -81,15 +81,36 @@ GRADSIEVE_INLINE double sum(Vector<Real> value) {
 // The larger of each lane; NaN where `value` is NaN.
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> at_least(Vector<Real> floor, Vector<Real> value) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Real) == 4)
+        return (Vector<Real>)_mm512_max_ps((__m512)floor, (__m512)value);
+    else
+        return (Vector<Real>)_mm512_max_pd((__m512d)floor, (__m512d)value);
+#else
     return floor > value ? floor : value;
+#endif
 }
+
+template <class Real>
+inline constexpr typename Simd<Real>::Bit sign_bit =
+    typename Simd<Real>::Bit(typename Simd<Real>::Bit(1) << (8 * sizeof(Real) - 1));
 
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> magnitude(Vector<Real> value) {
     using Bits = typename Simd<Real>::Bits;
-    using Bit = typename Simd<Real>::Bit;
-    constexpr Bit sign = Bit(1) << (8 * sizeof(Bit) - 1);
-    return (Vector<Real>)((Bits)value & ~sign);
+    return (Vector<Real>)((Bits)value & ~sign_bit<Real>);
+}
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> with_sign_of(Vector<Real> value, Vector<Real> sign) {
+    using Bits = typename Simd<Real>::Bits;
+#if defined(__AVX512F__)
+    const Bits mask = sign_bit<Real> | Bits{};
+    return (Vector<Real>)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)(Bits)sign,
+                                                   (__m512i)(Bits)value, 0xca);  // mask ? sign : value
+#else
+    return (Vector<Real>)(((Bits)value & ~sign_bit<Real>) | ((Bits)sign & sign_bit<Real>));
+#endif
 }
 
 // Vectors that hold `columns` values.

@@ -34,9 +34,11 @@ void Arena::Free::operator()(void* memory) const { std::free(memory); }
 namespace {
 
 template <class Real>
+constexpr Index unit = alignment / Index(sizeof(Real));
+
+template <class Real>
 Index padded(Index columns) {
-    const Index unit = alignment / Index(sizeof(Real));
-    return (columns + unit - 1) / unit * unit;
+    return (columns + unit<Real> - 1) / unit<Real> * unit<Real>;
 }
 
 template <class Real>
@@ -51,10 +53,10 @@ Memory<Real> sized(const Sizes& sizes, bool softmax, bool per_step) {
 
 template <class Real>
 void lay_out_packed(Arena& arena, const Memory<Real>& m, Packed<Real>& packed) {
-    packed.forward = arena.take<Real>(m.inner, m.ld_h);
-    packed.backward = arena.take<Real>(m.H, m.ld_h);
-    packed.read = arena.take<Real>(m.H, m.ld_o);
-    packed.error = arena.take<Real>(m.O, m.ld_h);
+    packed.forward = arena.take<Real>(padded<Real>(m.inner), m.ld_h);
+    packed.backward = arena.take<Real>(padded<Real>(m.H), m.ld_h);
+    packed.read = arena.take<Real>(padded<Real>(m.H), m.ld_o);
+    packed.error = arena.take<Real>(padded<Real>(m.O), m.ld_h);
     packed.b_out = arena.take<Real>(m.ld_o);
 }
 
@@ -98,8 +100,8 @@ Workspace<Real>::Workspace(Sizes sizes, bool softmax, bool per_step, const std::
         m.outputs = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
         m.errors = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
         m.exponents = arena.take<std::int64_t>(m.T);
-        m.product = arena.take<Real>(m.inner, m.ld_h);
-        m.product_out = arena.take<Real>(m.H, m.ld_o);
+        m.product = arena.take<Real>(m.inner, m.ld_h > m.ld_o ? m.ld_h : m.ld_o);
+        m.product_tail = arena.take<Real>(unit<Real>, m.ld_z);
         for (Real*& rows : m.rows) rows = arena.take<Real>(m.B, m.ld_h);
         for (Real*& rows : m.rows_out) rows = arena.take<Real>(m.B, m.ld_o);
     });
