@@ -5,10 +5,11 @@
 
 import os
 
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")  # before NumPy is imported: its BLAS reads it once
-
 from hypothesis import HealthCheck, settings
+
+# Before NumPy is imported: its BLAS reads the number of threads once.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 settings.register_profile(
     "repeatable",

@@ -11,9 +11,9 @@ from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import pytest
-import torch
 
 import gradsieve as gs
+import torch
 from gradsieve.network import FIELDS
 
 every_engine = pytest.mark.parametrize("engine", ["reference", "native"])
@@ -35,9 +35,7 @@ def random_problem(
     )
     u = rng.normal(size=(steps, batch, inputs))
     lead = (steps, batch) if per_step else (batch,)
-    t = (
-        rng.integers(0, outputs, lead) if output == "softmax" else rng.normal(size=(*lead, outputs))
-    )
+    t = rng.integers(0, outputs, lead) if output == "softmax" else rng.normal(size=(*lead, outputs))
     starts = rng.integers(0, steps, batch) if unequal else None
     return net, u, t, starts
 
@@ -89,10 +87,8 @@ class Autograd:
         return 0.5 * (self.deltas[-1 - horizon] ** 2).sum()
 
     def Q(self, horizon):
-        near, far = (
-            torch.linalg.vector_norm(self.deltas[index], dim=1).mean() for index in (-1, -1 - horizon)
-        )
-        return torch.log10(near / far)
+        norms = torch.linalg.vector_norm(self.deltas, dim=2).mean(dim=1)
+        return torch.log10(norms[-1] / norms[-1 - horizon])
 
     def gradient_of(self, value):
         """Its derivative by every weight, in the order of `Weights.flat`."""

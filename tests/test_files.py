@@ -86,12 +86,13 @@ def test_a_kill_leaves_one_whole_file_and_its_leftovers_can_be_removed(tmp_path)
 @given(content=st.binary(max_size=50) | st.text(max_size=50).map(str.encode))
 def test_whatever_is_not_a_json_object_is_refused(content):
     try:
-        assert isinstance(parse_object("file", content), dict)
-    except gs.InvalidFile as error:
-        assert str(error).startswith("file: ")
+        value = parse_object("file", content)
+    except gs.InvalidFile:
+        return
+    assert isinstance(value, dict)
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "1", "9" * 5000, "[" * 100_000, b"\xff{}"])
 def test_json_that_is_no_object_or_too_deep_or_too_large_is_refused(text):
-    with pytest.raises(gs.InvalidFile, match="^file: "):
+    with pytest.raises(gs.InvalidFile, match=r"^file: "):
         parse_object("file", text)
