@@ -98,7 +98,7 @@ def test_markup_in_names_settings_and_reasons_stays_text(tmp_path: Path) -> None
     with (folder / "history.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")
     hostile = read(write_report([folder], tmp_path / "report.html", title=MARKUP))
-    write_run(tmp_path / "plain")
+    write_run(tmp_path / "plain", changed={"task": "own"})
     plain = read(write_report([tmp_path / "plain"], tmp_path / "plain.html"))
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
     assert sum(MARKUP in text for text in hostile.text) >= 4

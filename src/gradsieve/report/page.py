@@ -24,6 +24,7 @@ from gradsieve.errors import GradsieveError
 from gradsieve.files import write_atomically
 from gradsieve.report.columns import MOST_POINTS, MOST_PROBES, columns
 from gradsieve.report.comparison import Experiment, experiments
+from gradsieve.report.recreate import recreate
 from gradsieve.report.runs import Run, finite, read_runs
 from gradsieve.report.verdict import percent, verdict
 
@@ -98,7 +99,7 @@ def content(runs: Sequence[Run]) -> Content:
     )
     shared, differing = _settings(runs)
     settings = _environment.get_template("settings.html.j2").render(
-        runs=runs, same=shared, differing=differing, setting=_setting
+        runs=runs, same=shared, differing=differing, setting=_setting, recipes=_recipes(groups)
     )
     return Content(findings, settings, {"experiments": _numbers(groups, len(runs))})
 
@@ -173,6 +174,16 @@ def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
             ],
         }
         for group in groups
+    ]
+
+
+def _recipes(groups: Sequence[Experiment]) -> list[tuple[str, str]]:
+    """How to make the first run of each variant again."""
+    variants = [(group.name, variant) for group in groups for variant in group.variants]
+    return [
+        (f"{name}: “{variant.name}”, network {variant.runs[0].network}", recipe)
+        for name, variant in variants
+        if (recipe := recreate(variant.runs[0])) is not None
     ]
 
 

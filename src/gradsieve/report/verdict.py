@@ -179,8 +179,8 @@ def _sieved(variant: Variant) -> str:
     text = f"The sieve kept {percent(statistics.mean(kept))} of the updates"
     total = counts.total()
     if total:
-        reasons_said = ", ".join(
-            f"{reason} {percent(count / total)}" for reason, count in counts.most_common(5)
+        reasons_said = "; ".join(
+            f"“{reason}” {percent(count / total)}" for reason, count in counts.most_common(5)
         )
         text += f" (verdicts: {reasons_said})"
     stalls = _total(variant.runs, "stalls")

@@ -79,6 +79,8 @@ function chanceLine(chance, colours) {
     lineStyle: { color: colours.quiet, type: "dashed" },
     label: {
       color: colours.quiet,
+      backgroundColor: colours.card,
+      padding: [1, 4],
       position: "insideEndTop",
       formatter: `constant guess ${percent(chance)}`,
     },

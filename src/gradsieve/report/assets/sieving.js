@@ -62,7 +62,8 @@ function prediction({ run, predictionLog }, colours) {
 
 function verdicts({ run }, colours) {
   const { epoch, reasons, stalls, nonfinite, kept } = run.history;
-  const names = Object.keys(reasons);
+  const total = (name) => reasons[name].reduce((sum, count) => sum + count, 0);
+  const names = Object.keys(reasons).sort((one, other) => total(other) - total(one));
   const totals = epoch.map((_, at) => names.reduce((sum, name) => sum + reasons[name][at], 0));
   const top = Math.max(1, largest(totals.length ? totals : [1]));
   const marks = (name, counts, symbol, color, height) => ({
@@ -97,7 +98,7 @@ function verdicts({ run }, colours) {
           stack: "verdicts",
           barCategoryGap: "8%",
           data: reasons[name],
-          // The first reason is most of the picture: patterns only for the others.
+          // The commonest reason is most of the picture: patterns only for the others.
           itemStyle: {
             color: colours.series[index % colours.series.length],
             ...(index === 0 ? { decal: { symbol: "none" } } : {}),
