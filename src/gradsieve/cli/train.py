@@ -127,7 +127,12 @@ def train(
 
 
 def _say(console: Console, run: Run, chance: float, output: Path | None) -> None:
-    ending = {"epochs": "all epochs done", "solved": "solved", "interrupted": "interrupted"}
+    ending = {
+        "epochs": "all epochs done",
+        "solved": "solved",
+        "patience": "no better network for long",
+        "interrupted": "interrupted",
+    }
     last = run.history[-1] if run.history else None
     console.print(
         f"Test accuracy [bold]{run.test_accuracy:.2%}[/bold] (a constant guess scores "

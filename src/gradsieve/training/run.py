@@ -29,7 +29,7 @@ from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
 from gradsieve.training.settings import Settings
 from gradsieve.training.step import Outcome, Stepper
 
-Stopped = Literal["epochs", "solved", "interrupted"]
+Stopped = Literal["epochs", "solved", "patience", "interrupted"]
 CHECKPOINT_SECONDS = 10.0
 
 
@@ -202,7 +202,7 @@ class _Training:
         settings, progress = self.settings, self.progress
         started = saved = time.perf_counter()
         before = progress.seconds
-        stopped: Stopped = "solved" if self._solved() else "epochs"
+        stopped = self._ended()
         try:
             while stopped == "epochs" and progress.epoch < settings.epochs:
                 last = min(progress.epoch + settings.validate_every, settings.epochs)
@@ -212,8 +212,7 @@ class _Training:
                 progress.seconds = before + time.perf_counter() - started
                 on_record(self._validate(tally))
                 self.checkpoint = self._snapshot()
-                if self._solved():
-                    stopped = "solved"
+                stopped = self._ended()
                 if self.folder is not None and time.perf_counter() - saved > CHECKPOINT_SECONDS:
                     self.folder.save_checkpoint(self.checkpoint)
                     saved = time.perf_counter()
@@ -229,9 +228,14 @@ class _Training:
             self.folder.save_checkpoint(self.checkpoint)
         return self._finish(stopped)
 
-    def _solved(self) -> bool:
-        stop_at = self.settings.stop_at
-        return stop_at is not None and self.progress.best_accuracy > stop_at
+    def _ended(self) -> Stopped:
+        """Whether there is a reason to stop before the last epoch."""
+        stop_at, patience, progress = self.settings.stop_at, self.settings.patience, self.progress
+        if stop_at is not None and progress.best_accuracy > stop_at:
+            return "solved"
+        if patience is not None and progress.epoch - progress.best_epoch >= patience:
+            return "patience"
+        return "epochs"
 
     def _epoch(self, tally: _Tally, stop: threading.Event) -> None:
         settings, progress, stepper, train = (
@@ -332,9 +336,12 @@ def describe(net: SRN, task: Task, settings: Settings) -> dict[str, Any]:
 
 
 def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple[float, float]:
-    """Accuracy, and loss per example, over a set of sequences."""
+    """Accuracy, and loss per target, over the steps that belong to these sequences."""
     u, t, starts = part.batch(slice(None))
     outputs = predict(net, u, settings.engine, starts, part.per_step)
+    if part.per_step and starts is not None:
+        active = np.arange(len(u))[:, None] >= starts
+        outputs, t = outputs[active], t[active]
     loss = mean_loss(net, outputs, t)
     return task.accuracy(outputs, t), math.inf if math.isnan(loss) else loss
 

@@ -27,6 +27,7 @@ class Settings:
         sizes: how many training, validation and test sequences are drawn.
         validate_every: epochs from one validation, and record in the history, to the next.
         stop_at: a validation accuracy above this ends the run; None never does.
+        patience: epochs without a better validation after which the run ends; None never does.
         probe_every: validations from one look inside the network to the next; 0 is never.
         engine: "native" or "reference".
     """
@@ -42,6 +43,7 @@ class Settings:
     sizes: tuple[int, int, int] = (20_000, 1_000, 10_000)
     validate_every: int = 1
     stop_at: float | None = 0.99
+    patience: int | None = None
     reset_velocity: bool = True
     probe_every: int = 10
     engine: Engine = "native"
@@ -51,6 +53,8 @@ class Settings:
         for name in ("batch", "epochs", "iterations", "validate_every"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.patience is not None and self.patience < 1:
+            raise InvalidArgument(f"patience is {self.patience}; it must be at least 1, or None")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise InvalidArgument(f"learning_rate is {self.learning_rate}; it must be above 0")
         if not 0 <= self.momentum < 1:
