@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsieve.torch import native
 from gradsieve.torch.cells import State
-from gradsieve.torch.local import Local
+from gradsieve.torch.local import Local, UnitwiseLocal
 
 NOTHING = -(2**24)  # the exponent of zero
 STEEPEST = 126  # a float32 holds 2**±126 as a normal number
@@ -58,6 +59,30 @@ def pull_back(
     exponents: Tensor | None = None,
 ) -> Deltas:
     """Back through time; `exponents` fixes the units, and `added` is in those units."""
+    if isinstance(local, UnitwiseLocal) and native.usable(local):
+        more = added or Added(None, [None] * len(injected.parts))
+        return Deltas(
+            *native.pull(
+                local,
+                weight_hh,
+                injected.parts,
+                injected.exponents,
+                more.delta,
+                more.state,
+                exponents,
+            )
+        )
+    return pull_back_in_python(local, weight_hh, injected, added, exponents)
+
+
+def pull_back_in_python(
+    local: Local,
+    weight_hh: Tensor,
+    injected: Scaled,
+    added: Added | None = None,
+    exponents: Tensor | None = None,
+) -> Deltas:
+    """The same, readable, for any cell and device."""
     steps = injected.exponents.shape[0]
     carried = [torch.zeros_like(part[0]) for part in injected.parts]
     units = torch.zeros_like(injected.exponents[0])
@@ -98,6 +123,13 @@ def pull_back(
 
 def push_forward(local: Local, weight_hh: Tensor, R: State) -> State:
     """Changes ds(1) … ds(T) of the states, from ds(0) = 0."""
+    if isinstance(local, UnitwiseLocal) and native.usable(local):
+        return native.push(local, weight_hh, R)
+    return push_forward_in_python(local, weight_hh, R)
+
+
+def push_forward_in_python(local: Local, weight_hh: Tensor, R: State) -> State:
+    """The same, readable, for any cell and device."""
     gates = len(local.run.cell.gates)
     state = tuple(torch.zeros_like(part[0]) for part in R)
     changes = []

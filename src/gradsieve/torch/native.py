@@ -1,0 +1,75 @@
+"""The recursions of `gradsieve.torch.recursion` by the compiled kernel, where it can be used.
+
+It can for unitwise cells on the CPU in float32 or float64. Everything else takes the loop in
+Python, which says the same and is the oracle of this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsieve.kernel import _native
+from gradsieve.torch.cells import State
+from gradsieve.torch.local import Local, UnitwiseLocal
+
+MOST_PARTS = 4
+
+
+def usable(local: Local) -> bool:
+    if not isinstance(local, UnitwiseLocal) or len(local.K) > MOST_PARTS:
+        return False
+    table = local.K[0]
+    return table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+
+
+def pull(
+    local: UnitwiseLocal,
+    weight_hh: Tensor,
+    injected: State,
+    injected_exponents: Tensor,
+    added_delta: Tensor | None,
+    added_state: list[Tensor | None],
+    exponents: Tensor | None,
+) -> tuple[Tensor, State, Tensor]:
+    """δ, g and their exponents; see `recursion.pull_back`."""
+    delta = torch.empty_like(local.K[0], memory_format=torch.contiguous_format)
+    g = tuple(torch.empty(part.shape, dtype=part.dtype) for part in injected)
+    chosen = torch.empty(injected_exponents.shape, dtype=torch.int32)
+    if exponents is not None:
+        chosen.copy_(exponents)
+    _native.pull(
+        *_tables(local, weight_hh),
+        [_array(part) for part in injected],
+        _array(injected_exponents.to(torch.int32)),
+        _array(added_delta),
+        [_array(part) for part in added_state],
+        chosen.numpy(),
+        exponents is None,
+        delta.numpy(),
+        [part.numpy() for part in g],
+    )
+    return delta, g, chosen
+
+
+def push(local: UnitwiseLocal, weight_hh: Tensor, R: State) -> State:
+    """ds(1) … ds(T); see `recursion.push_forward`."""
+    ds = tuple(torch.empty(part.shape, dtype=part.dtype) for part in R)
+    _native.push(
+        *_tables(local, weight_hh), [_array(part) for part in R], [part.numpy() for part in ds]
+    )
+    return ds
+
+
+def _tables(local: UnitwiseLocal, weight_hh: Tensor) -> tuple[list[Any], list[Any], Any]:
+    return (
+        [_array(table) for table in local.K],
+        [_array(table) for row in local.L for table in row],
+        _array(weight_hh),
+    )
+
+
+def _array(tensor: Tensor | None) -> Any:
+    return None if tensor is None else tensor.detach().contiguous().numpy()
