@@ -5,7 +5,13 @@ vectors. The best instruction set that the CPU has is chosen at run time; the en
 GRADSIEVE_ISA forces one of `available_isas()`.
 """
 
+from gradsieve.errors import InvalidArgument
 from gradsieve.kernel._native import available_isas, fma_peak, isa
 from gradsieve.kernel.native_flow import NativeFlow, predict
+
+try:
+    isa()
+except ValueError as error:
+    raise InvalidArgument(str(error)) from error
 
 __all__ = ["NativeFlow", "predict", "isa", "available_isas", "fma_peak"]

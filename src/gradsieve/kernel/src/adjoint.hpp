@@ -28,41 +28,63 @@ inline void log_norm_seed(const Memory<Real>& m, Index n, double factor, Real* s
         }
 }
 
-// Forward through time: slope_lam(n) = lam(n)∘D(n) in units of delta(n+1) into m.adjoint, lam(T)
-// into m.rows[0], and with `full` -2 z∘delta∘lam into m.tangent for n from `far` on.
+// Adds (lam∘D)ᵀ delta over `steps` steps from n on: the part of the derivative by w_rec that comes
+// from what the deltas are multiplied by. lam∘D of these steps stands in m.adjoint.
 template <class Real>
-inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full) {
+inline void add_delta_product(Memory<Real>& m, Index n, Index steps, Real* flat) {
+    const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
+    multiply_outer(product, m.H, m.H, m.adjoint, m.ld_h, m.deltas + n * m.B * m.ld_h, m.ld_h,
+                   steps * m.B);
+    Real* w_rec = fields(flat, m.I, m.H, m.O).w_rec;
+    const PowerOfTwo<Real> unscaled(0);
+    for (Index row = 0; row < m.H; ++row) add_row(product, row, m.H, unscaled, w_rec + row * m.H);
+}
+
+// mu(n) = -2 z(n)∘delta(n)∘lam(n) for now: what lam(n) says of the slopes.
+template <class Real>
+inline void begin_mu(Memory<Real>& m, Index n, const Real* lam) {
+    const Index width = vectors_of<Real>(m.H) * lanes<Real>;
+    for (Index b = 0; b < m.B; ++b) {
+        const Real* z = m.z + (n * m.B + b) * m.ld_z;
+        const Index row = ((n - 1) * m.B + b) * m.ld_h;
+        for (Index j = 0; j < width; j += lanes<Real>)
+            store(m.tangent + row + j, Real(-2) * load(z + j) * load(m.deltas + row + j) *
+                                           load(lam + b * m.ld_h + j));
+    }
+}
+
+// Forward through time: lam(far)…lam(T), the last of which stays in m.rows[0]; with `full` mu
+// begins in m.tangent.
+template <class Real>
+inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full, Real* flat) {
     const Index B = m.B, H = m.H, step = B * m.ld_h;
-    const Index width = vectors_of<Real>(H) * lanes<Real>;
     const double scale = 1 / ::log(10.0);
     Real* lam = m.rows[0];
     if (of_Q)
         log_norm_seed(m, far, -scale, lam);
     else
         for (Index j = 0; j < step; ++j) lam[j] = m.deltas[(far - 1) * step + j];
-    for (Index n = far;; ++n) {
-        if (n == m.T && of_Q) {
-            log_norm_seed(m, n, scale, m.rows[1]);
-            for (Index j = 0; j < step; j += lanes<Real>)
-                store(lam + j, load(lam + j) + load(m.rows[1] + j));
-        }
-        if (full)
-            for (Index b = 0; b < B; ++b) {
-                const Real* z = m.z + (n * B + b) * m.ld_z;
-                const Index row = (n - 1) * step + b * m.ld_h;
-                for (Index j = 0; j < width; j += lanes<Real>)
-                    store(m.tangent + row + j, Real(-2) * load(z + j) * load(m.deltas + row + j) *
-                                                   load(lam + b * m.ld_h + j));
-            }
-        if (n == m.T) return;
-        Real* slope_lam = m.adjoint + (n - 1) * step;
+    Index kept = 0;  // steps whose lam∘D stand in m.adjoint
+    for (Index n = far; n < m.T; ++n) {
+        if (full) begin_mu(m, n, lam);
+        Real* slope_lam = m.adjoint + kept * step;
         const Real* slopes = m.slopes + (n - 1) * step;
         const PowerOfTwo<Real> units(m.exponents[n] - m.exponents[n - 1]);
         for (Index j = 0; j < step; j += lanes<Real>)
             store(slope_lam + j, units(load(lam + j) * load(slopes + j)));
         const Factor<Real> factor{slope_lam, m.ld_h, m.weights.forward, m.inner, H};
         multiply(lam, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
+        if (++kept == m.adjoint_steps || n == m.T - 1) {
+            add_delta_product(m, n + 1 - kept, kept, flat);
+            kept = 0;
+        }
     }
+    if (of_Q) {
+        log_norm_seed(m, m.T, scale, m.rows[1]);
+        for (Index j = 0; j < step; j += lanes<Real>)
+            store(lam + j, load(lam + j) + load(m.rows[1] + j));
+    }
+    if (full) begin_mu(m, m.T, lam);
 }
 
 // mu(T) gains what comes through the output; its own gradient goes to w_out and b_out.
@@ -106,22 +128,14 @@ inline void adjoint_of_forward(Memory<Real>& m, Index far) {
 
 template <class Real>
 void norm_gradient(Memory<Real>& m, Index h, bool of_Q, bool full, Real* out) {
-    const Index B = m.B, H = m.H, step = B * m.ld_h, far = m.T - h;
-    const Index size = m.inner * H + H * m.O + m.O;
+    const Index far = m.T - h;
+    const Index size = m.inner * m.H + m.H * m.O + m.O;
     for (Index j = 0; j < size; ++j) out[j] = Real(0);
-    adjoint_of_backward(m, far, of_Q, full);
-    if (full) {
-        adjoint_of_output(m, out);
-        adjoint_of_forward(m, far);
-        add_recurrent_gradient(m, m.tangent, 1, m.T, 0, out);
-    }
-    // (lam∘D)ᵀ delta: the part of w_rec that the deltas themselves are multiplied by.
-    const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
-    multiply_outer(product, H, H, m.adjoint + (far - 1) * step, m.ld_h, m.deltas + far * step,
-                   m.ld_h, h * B);
-    Real* w_rec = fields(out, m.I, H, m.O).w_rec;
-    const PowerOfTwo<Real> unscaled(0);
-    for (Index row = 0; row < H; ++row) add_row(product, row, H, unscaled, w_rec + row * H);
+    adjoint_of_backward(m, far, of_Q, full, out);
+    if (!full) return;
+    adjoint_of_output(m, out);
+    adjoint_of_forward(m, far);
+    add_recurrent_gradient(m, m.tangent, 1, m.T, 0, out);
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

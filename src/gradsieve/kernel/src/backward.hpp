@@ -20,7 +20,8 @@ inline std::int64_t add_error(Memory<Real>& m, Real* back, const Real* e, std::i
     multiply(injected, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
     int size = 0;
     (void)::frexp(double(top), &size);
-    const std::int64_t units = size - exponent > window ? size : exponent;
+    const bool larger = size - exponent > window || largest(back, m.ld_h, B, H) == Real(0);
+    const std::int64_t units = larger ? size : exponent;
     const PowerOfTwo<Real> rescale(exponent - units), scale(-units);
     for (Index j = 0; j < B * m.ld_h; j += lanes<Real>)
         store(back + j, rescale(load(back + j)) + scale(load(injected + j)));

@@ -71,8 +71,10 @@ struct Memory {
     Real* rows[2];      // B rows of ld_h each
     Real* rows_out[2];  // B rows of ld_o each
 
-    Real* tangent;  // T B rows of ld_h: da, or mu; allocated when first needed
-    Real* adjoint;  // T B rows of ld_h: D∘lam; allocated when first needed
+    // Allocated when first needed:
+    Real* tangent;  // T B rows of ld_h: da, or mu
+    Real* adjoint;  // adjoint_steps B rows of ld_h: lam∘D
+    Index adjoint_steps;
 };
 
 // Sums over the minibatch, as in gradsieve.flow.Norms.

@@ -20,16 +20,20 @@ namespace gradsieve::GRADSIEVE_ISA {
 
 #if defined(__AVX512F__)
 inline constexpr Index vector_bytes = 64;
-inline constexpr int tile_rows = 14;  // 14 x 2 accumulators, 2 weights, 1 broadcast of 32 registers
+inline constexpr int registers = 32;
+inline constexpr int tile_rows = 14;  // 14 x 2 accumulators, 2 weights, 1 broadcast
 #elif defined(__AVX2__)
 inline constexpr Index vector_bytes = 32;
-inline constexpr int tile_rows = 6;  // of 16 registers
+inline constexpr int registers = 16;
+inline constexpr int tile_rows = 6;
 #elif defined(__aarch64__)
 inline constexpr Index vector_bytes = 16;
-inline constexpr int tile_rows = 12;  // of 32 registers
+inline constexpr int registers = 32;
+inline constexpr int tile_rows = 12;
 #else
 inline constexpr Index vector_bytes = 16;
-inline constexpr int tile_rows = 5;  // of 16 registers, one of them for a product before its sum
+inline constexpr int registers = 16;
+inline constexpr int tile_rows = 5;  // and a register for a product before its sum
 #endif
 
 template <class Real>

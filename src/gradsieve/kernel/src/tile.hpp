@@ -17,19 +17,41 @@ struct Factor {
     Index K;
 };
 
+// One step k of a tile.
+template <class Real, int R, int NV>
+GRADSIEVE_INLINE void step(Vector<Real> (&acc)[R][NV], const Real* a, Index row_step,
+                           const Real* w) {
+    Vector<Real> right[NV];
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) right[v] = load(w + v * lanes<Real>);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+        const Vector<Real> left = broadcast(a[r * row_step]);
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) acc[r][v] += left * right[v];
+    }
+}
+
+// acc += A W. Tiles too small to hide the latency of a multiply-add take even and odd k apart.
 template <class Real, int R, int NV>
 GRADSIEVE_INLINE void accumulate(Vector<Real> (&acc)[R][NV], const Real* a, Index row_step,
                                  Index k_step, const Real* w, Index w_step, Index K) {
-    for (Index k = 0; k < K; ++k) {
-        Vector<Real> right[NV];
-#pragma GCC unroll 2
-        for (int v = 0; v < NV; ++v) right[v] = load(w + v * lanes<Real>);
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) {
-            const Vector<Real> left = broadcast(a[r * row_step]);
-#pragma GCC unroll 2
-            for (int v = 0; v < NV; ++v) acc[r][v] += left * right[v];
+    Index k = 0;
+    if constexpr (R * NV <= 6 && 2 * R * NV + NV + 1 < registers) {
+        Vector<Real> odd[R][NV] = {};
+        for (; k + 1 < K; k += 2) {
+            step<Real, R, NV>(acc, a, row_step, w);
+            step<Real, R, NV>(odd, a + k_step, row_step, w + w_step);
+            a += 2 * k_step;
+            w += 2 * w_step;
         }
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+            for (int v = 0; v < NV; ++v) acc[r][v] += odd[r][v];
+    }
+    for (; k < K; ++k) {
+        step<Real, R, NV>(acc, a, row_step, w);
         a += k_step;
         w += w_step;
     }

@@ -108,25 +108,21 @@ Workspace<Real>::Workspace(Sizes sizes, bool softmax, bool per_step, const std::
 }
 
 template <class Real>
-void Workspace<Real>::need_update() {
+void Workspace<Real>::need_change() {
     if (change_) return;
+    Memory<Real>& m = memory_;
+    constexpr Index rows = 256;  // of lam∘D, gathered before they are multiplied
+    m.adjoint_steps = m.B >= rows ? 1 : rows / m.B < m.T ? rows / m.B : m.T;
     change_ = std::make_unique<Arena>([&](Arena& arena) {
-        lay_out_packed(arena, memory_, memory_.update);
-        memory_.tangent = arena.take<Real>(memory_.T * memory_.B, memory_.ld_h);
-    });
-}
-
-template <class Real>
-void Workspace<Real>::need_adjoint() {
-    if (adjoint_) return;
-    adjoint_ = std::make_unique<Arena>([&](Arena& arena) {
-        memory_.adjoint = arena.take<Real>(memory_.T * memory_.B, memory_.ld_h);
+        lay_out_packed(arena, m, m.update);
+        m.tangent = arena.take<Real>(m.T * m.B, m.ld_h);
+        m.adjoint = arena.take<Real>(m.adjoint_steps * m.B, m.ld_h);
     });
 }
 
 template <class Real>
 std::size_t Workspace<Real>::bytes() const {
-    return base_->bytes() + (change_ ? change_->bytes() : 0) + (adjoint_ ? adjoint_->bytes() : 0);
+    return base_->bytes() + (change_ ? change_->bytes() : 0);
 }
 
 template <class Real>
@@ -151,7 +147,7 @@ template <class Real>
 Sums Workspace<Real>::norms(const Real* update, Index h, bool full) {
     check_horizon(h);
     const Use use(*this);
-    if (update) need_update();
+    if (update) need_change();
     return routines_.norms(memory_, update, h, full);
 }
 
@@ -159,15 +155,14 @@ template <class Real>
 void Workspace<Real>::norm_gradient(Index h, bool of_Q, bool full, Real* out) {
     check_horizon(h);
     const Use use(*this);
-    need_update();
-    need_adjoint();
+    need_change();
     routines_.norm_gradient(memory_, h, of_Q, full, out);
 }
 
 template <class Real>
 void Workspace<Real>::example_products(const Real* direction, double* out) {
     const Use use(*this);
-    need_update();
+    need_change();
     routines_.example_products(memory_, direction, out);
 }
 

@@ -65,15 +65,14 @@ public:
 
 private:
     class Use;
-    void need_update();
-    void need_adjoint();
+    void need_change();
     void check_horizon(Index h) const;
 
     Sizes sizes_;
     const InstructionSet& set_;
     const Routines<Real>& routines_;
     Memory<Real> memory_{};
-    std::unique_ptr<Arena> base_, change_, adjoint_;
+    std::unique_ptr<Arena> base_, change_;
     std::atomic<bool> busy_{false};
     std::uint64_t generation_ = 0;
 };
