@@ -72,6 +72,16 @@ class RunFolder:
     def __truediv__(self, name: str) -> Path:
         return self.path / name
 
+    def refuse_remains(self) -> None:
+        """Without run.json nobody knows what these belong to, so they are not overwritten."""
+        remains = [name for name in FILES[1:] if name != "initial.safetensors"]
+        found = [name for name in remains if (self / name).exists()]
+        if found:
+            raise InvalidFile(
+                f"{self.path}: holds {', '.join(found)} of a run, but no run.json; choose another "
+                "output folder, or remove this one"
+            )
+
     def remove_leftovers(self) -> None:
         """Remove half-written files of a run that was killed."""
         for name in FILES:

@@ -173,10 +173,11 @@ class _Training:
         asked = {"format": FORMAT, **about, **describe(net, self.task, self.settings)}
         stored = folder.read_json("run.json")
         if stored is None:
+            folder.refuse_remains()
+            folder.remove_leftovers()
             # run.json comes last: a folder that has it has all that going on needs.
             net.save(folder / "initial.safetensors")
             folder.write_json("run.json", {**asked, "versions": versions()})
-            folder.rewind_history(0)
             return
         differing = [key for key, value in asked.items() if stored.get(key) != value]
         if differing:

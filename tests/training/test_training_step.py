@@ -1,0 +1,299 @@
+"""One minibatch: what is proposed, what is applied, what a skip leaves behind."""
+
+import math
+
+import numpy as np
+import pytest
+
+import gradsieve as gs
+from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, TOO_LARGE
+from gradsieve.training import Settings
+from gradsieve.training.step import Stepper
+from oracles import Autograd, every_engine, random_problem
+
+RATE = 1e-3
+
+
+@pytest.fixture
+def problem():
+    return random_problem(11, steps=12, batch=8, inputs=2, hidden=9, outputs=3, output="softmax")
+
+
+def stepper_for(problem, engine="reference", **settings):
+    return Stepper(
+        problem[0].copy(), Settings(**{"learning_rate": RATE, "engine": engine} | settings)
+    )
+
+
+def sieve_around(problem, proposal, lead_back, **settings):
+    """A sieve out of whose range Q lies, on the side where this proposal does (not) lead back."""
+    net, u, t, starts = problem
+    change = gs.norm_change(
+        gs.backpropagate(net, u, t, "reference", starts), net.like(proposal), estimator="full"
+    )
+    vanished = (change.dS > 0) == lead_back
+    low = change.Q - 2 if vanished else change.Q + 1
+    return gs.Sieve((low, low + 1), **settings), 1 if vanished else -1
+
+
+def plain_gradient(problem):
+    truth = Autograd(*problem)
+    return truth.gradient_of(truth.loss)
+
+
+@every_engine
+def test_without_a_sieve_a_step_is_momentum_on_the_gradient_of_autograd(engine, problem):
+    net, u, t, starts = problem
+    stepper = stepper_for(problem, engine, momentum=0.9)
+    weights, velocity = net.flat.copy(), np.zeros_like(net.flat)
+    for _ in range(4):
+        truth = Autograd(net.replaced(weights), u, t)
+        velocity = 0.9 * velocity - RATE * truth.gradient_of(truth.loss)
+        weights = weights + velocity
+        outcome = stepper.step(u, t, starts)
+        assert outcome.verdict.keep
+        assert outcome.loss == pytest.approx(truth.loss.item() / 8)
+        np.testing.assert_allclose(stepper.net.flat, weights, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(stepper.velocity, velocity, rtol=1e-7, atol=1e-12)
+
+
+@every_engine
+def test_clipping_shortens_a_long_gradient_and_leaves_a_short_one(engine, problem):
+    net, u, t, starts = problem
+    gradient = plain_gradient(problem)
+    norm = float(np.linalg.norm(gradient))
+    for clip, length in ((norm / 3, norm / 3), (norm * 3, norm)):
+        stepper = stepper_for(problem, engine, clip=clip)
+        outcome = stepper.step(u, t, starts)
+        assert outcome.gradient_norm == pytest.approx(norm)
+        expected = -RATE * gradient * (length / norm)
+        np.testing.assert_allclose(stepper.net.flat - net.flat, expected, rtol=1e-6, atol=1e-12)
+
+
+@every_engine
+@pytest.mark.parametrize("lead_back", [True, False])
+def test_an_update_is_made_if_and_only_if_it_leads_back(engine, lead_back, problem):
+    net, u, t, starts = problem
+    proposal = -RATE * plain_gradient(problem)
+    sieve, _ = sieve_around(problem, proposal, lead_back)
+    stepper = stepper_for(problem, engine, sieve=sieve)
+    outcome = stepper.step(u, t, starts)
+    assert outcome.verdict.keep is lead_back
+    moved = stepper.net.flat - net.flat
+    np.testing.assert_allclose(
+        moved, proposal if lead_back else 0 * proposal, rtol=1e-6, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("on_skip", "factor"), [("keep", 1.0), ("decay", 0.9), ("reset", 0.0)])
+def test_a_skip_leaves_the_weights_and_does_to_the_velocity_what_was_chosen(
+    on_skip, factor, problem
+):
+    net, u, t, starts = problem
+    velocity = 1e-4 * np.random.default_rng(0).normal(size=net.flat.size)
+    proposal = 0.9 * velocity - RATE * plain_gradient(problem)
+    sieve, _ = sieve_around(problem, proposal, lead_back=False, on_skip=on_skip)
+    stepper = stepper_for(problem, sieve=sieve, momentum=0.9)
+    stepper.velocity = velocity.copy()
+    outcome = stepper.step(u, t, starts)
+    assert not outcome.verdict.keep
+    assert np.array_equal(stepper.net.flat, net.flat)
+    np.testing.assert_allclose(stepper.velocity, factor * velocity)
+
+
+@every_engine
+def test_a_stall_is_said_and_broken_by_the_plain_update(engine, problem):
+    net, u, t, starts = problem
+    proposal = -RATE * plain_gradient(problem)
+    sieve, _ = sieve_around(problem, proposal, lead_back=False, stall_after=4)
+    stepper = stepper_for(problem, engine, sieve=sieve, momentum=0.9)
+    outcomes = [stepper.step(u, t, starts) for _ in range(4)]
+    assert [outcome.verdict.keep for outcome in outcomes] == [False, False, False, True]
+    assert [outcome.stalled for outcome in outcomes] == [False, False, False, True]
+    assert outcomes[-1].verdict.reason == STALL_BROKEN
+    np.testing.assert_allclose(stepper.net.flat - net.flat, proposal, rtol=1e-6, atol=1e-12)
+
+
+def test_no_run_of_skips_is_ever_longer_than_the_guard_allows(problem):
+    _, u, t, starts = problem
+    sieve = gs.Sieve((50, 51), stall_after=5)  # so far from any Q that only falling norms pass
+    stepper = stepper_for(problem, sieve=sieve, learning_rate=0.05)
+    kept = [stepper.step(u, t, starts).verdict.keep for _ in range(100)]
+    longest = max(len(run) for run in "".join("k" if keep else "." for keep in kept).split("k"))
+    assert longest < 5
+
+
+@every_engine
+@pytest.mark.parametrize("policy", [None, "skip", "select", "steer"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_finite_is_never_applied_and_is_counted(engine, policy, dtype):
+    net, u, t, starts = random_problem(1, 20, 4, 2, 6, 2, "linear")
+    largest = np.finfo(dtype).max
+    net.w_out[:] = 0.01 * largest
+    net.w_rec[:] *= 100
+    stepper = Stepper(
+        net.astype(dtype),
+        Settings(sieve=policy and gs.Sieve(policy=policy, stall_after=3), engine=engine),
+    )
+    stepper.velocity = np.ones_like(stepper.velocity)
+    before = stepper.net.flat.copy()
+    outcomes = [stepper.step(u.astype(dtype), t.astype(dtype), starts) for _ in range(7)]
+    assert {outcome.verdict.reason for outcome in outcomes} == {NOT_FINITE}
+    assert not any(outcome.verdict.keep for outcome in outcomes)
+    assert sum(outcome.stalled for outcome in outcomes) == (2 if policy else 0)
+    assert np.array_equal(stepper.net.flat, before)
+    assert not stepper.velocity.any()
+
+
+@every_engine
+@pytest.mark.parametrize("policy", [None, "skip", "select", "steer"])
+def test_weights_stay_finite_at_an_absurd_learning_rate(engine, policy, problem):
+    net, u, t, starts = problem
+    stepper = Stepper(
+        net.astype(np.float32),
+        Settings(
+            learning_rate=1e38, engine=engine, sieve=policy and gs.Sieve((-9, -8), policy=policy)
+        ),
+    )
+    reasons = set()
+    for _ in range(30):
+        reasons.add(stepper.step(u.astype(np.float32), t, starts).verdict.reason)
+        assert np.isfinite(stepper.net.flat).all()
+        assert np.isfinite(stepper.velocity).all()
+    assert NOT_FINITE in reasons
+
+
+@pytest.mark.parametrize("policy", ["skip", "select", "steer"])
+@pytest.mark.parametrize("in_range", [True, False])
+def test_max_change_bounds_what_is_applied_under_every_policy(policy, in_range, problem):
+    net, u, t, starts = problem
+    proposal = -RATE * plain_gradient(problem)
+    sieve, _ = sieve_around(problem, proposal, lead_back=True)
+    q_range = (-50, 50) if in_range else sieve.q_range
+    flow = gs.backpropagate(net, u, t, "reference")
+
+    def applied_change(max_change):
+        sieve = gs.Sieve(q_range, max_change=max_change, policy=policy)
+        stepper = stepper_for(problem, sieve=sieve)
+        verdict = stepper.step(u, t, starts).verdict
+        moved = net.like(stepper.net.flat - net.flat)
+        return verdict, abs(gs.norm_change(flow, moved).relative)
+
+    verdict, change = applied_change(None)
+    assert verdict.keep
+    assert change > 0
+    verdict, wide = applied_change(change * 1.01)
+    assert verdict.keep
+    assert wide == pytest.approx(change, rel=1e-6)
+    verdict, none = applied_change(change * 0.99)
+    assert (verdict.keep, verdict.reason, none) == (False, TOO_LARGE, 0)
+
+
+@every_engine
+@pytest.mark.parametrize("estimator", ["full", "frozen"])
+@pytest.mark.parametrize("side", [1, -1])
+def test_select_trains_on_exactly_the_examples_that_lead_back(engine, estimator, side, problem):
+    net, u, t, starts = problem
+    flow = gs.backpropagate(net, u, t, "reference")
+    Q = gs.q_factor(flow)
+    sieve = gs.Sieve(
+        (Q - 2, Q - 1) if side > 0 else (Q + 1, Q + 2), policy="select", estimator=estimator
+    )
+    expected = np.zeros_like(net.flat)
+    helpful = 0
+    for example in range(u.shape[1]):
+        pick = slice(example, example + 1)
+        truth = Autograd(net, u[:, pick], t[pick])
+        own = -RATE * truth.gradient_of(truth.loss)
+        if side * gs.norm_change(flow, net.like(own), estimator=estimator).dS > 0:
+            expected += own
+            helpful += 1
+    assert 0 < helpful < u.shape[1], "the problem must have examples of both kinds"
+    stepper = stepper_for(problem, engine, sieve=sieve)
+    verdict = stepper.step(u, t, starts).verdict
+    assert verdict.keep
+    moved = stepper.net.flat - net.flat
+    np.testing.assert_allclose(moved, expected, rtol=1e-6, atol=1e-12)
+    predicted = gs.norm_change(flow, net.like(moved), estimator=estimator).dS
+    assert predicted * side > 0
+    assert verdict.dS == pytest.approx(predicted, rel=1e-6)
+
+
+def test_select_skips_where_no_example_helps(problem):
+    net, u, t, starts = problem
+    one = net, u[:, :1], t[:1], starts
+    sieve, side = sieve_around(one, -RATE * plain_gradient(one), lead_back=False, policy="select")
+    stepper = stepper_for(one, sieve=sieve)
+    verdict = stepper.step(*one[1:]).verdict
+    assert not verdict.keep
+    assert verdict.reason == ("vanished" if side > 0 else "exploded") + ", no example helps"
+    assert np.array_equal(stepper.net.flat, net.flat)
+
+
+@every_engine
+@pytest.mark.parametrize("lead_back", [True, False])
+@pytest.mark.parametrize("rate", [1e-5, 0.02])
+def test_a_steered_update_turns_the_ratio_back_by_the_steer_rate(engine, lead_back, rate, problem):
+    net, u, t, starts = problem
+    learning_rate = 1e-7  # too small to do it by itself
+    proposal = -learning_rate * plain_gradient(problem)
+    sieve, side = sieve_around(problem, proposal, lead_back, policy="steer", steer_rate=rate)
+    stepper = stepper_for(problem, engine, sieve=sieve, learning_rate=learning_rate)
+    assert stepper.step(u, t, starts).verdict.keep
+    moved = net.like(stepper.net.flat - net.flat)
+    flow = gs.backpropagate(net, u, t, "reference")
+    after = gs.backpropagate(stepper.net, u, t, "reference")
+    predicted = -math.log(10) * gs.norm_change(flow, moved).dQ
+    assert predicted == pytest.approx(side * rate, rel=1e-5)
+    made = -math.log(10) * (gs.q_factor(after) - gs.q_factor(flow))
+    assert made == pytest.approx(side * rate, rel=1e-3 if rate < 1e-3 else 0.2)
+    correction = net.like(moved.flat - proposal)
+    np.testing.assert_allclose(correction.w_out, 0, atol=1e-15)
+    np.testing.assert_allclose(correction.b_out, 0, atol=1e-15)
+    # The smallest change that does it lies along the slope of Q: any other has a part across it.
+    slope = gs.norm_gradient(flow)
+    slope.w_out[:] = 0
+    slope.b_out[:] = 0
+    cosine = (slope.flat @ correction.flat) / np.linalg.norm(slope.flat)
+    assert abs(cosine) == pytest.approx(np.linalg.norm(correction.flat), rel=1e-6)
+
+
+@pytest.mark.parametrize("q_range", [(-50, 50), None])
+def test_steering_leaves_an_update_in_range_or_already_leading_back(q_range, problem):
+    net, u, t, starts = problem
+    proposal = -0.1 * plain_gradient(problem)
+    flow = gs.backpropagate(net, u, t, "reference")
+    if q_range is None:
+        change = gs.norm_change(flow, net.like(proposal))
+        q_range = (change.Q - 2, change.Q - 1) if change.dQ < 0 else (change.Q + 1, change.Q + 2)
+        assert abs(change.dQ) * math.log(10) > 1e-4
+    sieve = gs.Sieve(q_range, policy="steer", steer_rate=1e-4)
+    stepper = stepper_for(problem, sieve=sieve, learning_rate=0.1)
+    assert stepper.step(u, t, starts).verdict.keep
+    np.testing.assert_allclose(stepper.net.flat - net.flat, proposal, rtol=1e-9, atol=1e-12)
+
+
+@every_engine
+@pytest.mark.parametrize("policy", [None, "skip", "select", "steer"])
+@pytest.mark.parametrize("output", ["softmax", "linear"])
+def test_targets_at_every_step_and_unequal_lengths_pass_through_every_policy(
+    engine, policy, output
+):
+    net, u, t, starts = random_problem(
+        4, 10, 6, 2, 7, 3, output, per_step=True, unequal=True
+    )  # fmt: skip
+    starts[0] = 0
+    sieve = policy and gs.Sieve((-0.01, 0.01), policy=policy, horizon=5, stall_after=5)
+    stepper = Stepper(net.copy(), Settings(sieve=sieve, learning_rate=RATE, engine=engine))
+    outcomes = [stepper.step(u, t, starts) for _ in range(20)]
+    assert any(outcome.verdict.keep for outcome in outcomes)
+    assert all(math.isfinite(outcome.loss) for outcome in outcomes)
+    assert outcomes[-1].loss < outcomes[0].loss
+
+
+@pytest.mark.parametrize("policy", ["skip", "select", "steer"])
+def test_a_horizon_beyond_the_sequence_is_refused_under_every_policy(policy, problem):
+    _, u, t, starts = problem
+    stepper = stepper_for(problem, sieve=gs.Sieve(policy=policy, horizon=12))
+    with pytest.raises(gs.InvalidArgument, match="1 … 11"):
+        stepper.step(u, t, starts)
