@@ -35,11 +35,35 @@ struct Pull {
     Real* g[most_parts];                      // (T,B,H)
 };
 
-// Forward: ds(n) = R(n) + K (dh(n-1) Wᵀ) + L ds(n-1), from ds(0) = 0.
+// Forward: da(n) = explicit(n) + dh(n-1) Wᵀ; ds(n) = R(n) + K da(n) + L ds(n-1), from ds(0) = 0.
 template <class Real>
 struct Push {
-    const Real* R[most_parts];  // (T,B,H)
+    const Real* explicit_da;    // (T,B,G,H)
+    const Real* R[most_parts];  // (T,B,H) or null
+    Real* da;                   // (T,B,G,H)
     Real* ds[most_parts];       // (T,B,H)
+};
+
+// What an LSTM does at every unit of every step, from its products v (T,B,4,H) in the order write,
+// keep, new, show. `values` and `slopes` are those of the four gates, `t` and `t_slope` of tanh c.
+template <class Real>
+struct LstmUnits {
+    Index T, B, H;
+    const Real *v, *initial;  // (T,B,4,H), (B,H)
+    Real *values, *slopes;    // (T,B,4,H)
+    Real *c, *t, *t_slope;    // (T+1,B,H), (T,B,H), (T,B,H)
+    Real *K_h, *K_c;          // (T,B,4,H)
+    Real *L_hc, *L_cc;        // (T,B,H)
+};
+
+// The change of Kᵀ g and Lᵀ g, g held, along changes dv of the products and dc of c(n-1).
+template <class Real>
+struct LstmBend {
+    Index T, B, H;
+    const Real *values, *slopes, *c, *t, *t_slope;
+    const Real *g_h, *g_c;    // (T,B,H)
+    const Real *dv, *dc;      // (T,B,4,H), (T,B,H)
+    Real *by_v, *by_c;        // (T,B,4,H), (T,B,H)
 };
 
 // Simple recurrent layer: z(n) = tanh(x(n) + z(n-1) Wᵀ), W (H,H), with its slopes.
@@ -63,6 +87,8 @@ struct ScanRoutines {
     Index (*scratch)(Index B, Index G, Index H);  // values of aligned memory that a scan needs
     void (*pull)(const CellTables<Real>&, const Pull<Real>&, Real* scratch);
     void (*push)(const CellTables<Real>&, const Push<Real>&, Real* scratch);
+    void (*lstm_units)(const LstmUnits<Real>&, Real* scratch);
+    void (*lstm_bend)(const LstmBend<Real>&);
     void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
     void (*tanh_deltas)(const TanhDeltas<Real>&, Real* scratch);
 };

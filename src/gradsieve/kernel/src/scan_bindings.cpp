@@ -156,20 +156,79 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
 
 template <class Real>
 void push(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
-          const std::vector<In<Real>>& R, const std::vector<Out<Real>>& ds) {
+          const In<Real>& explicit_da, const Ins<Real>& R, const Out<Real>& da,
+          const std::vector<Out<Real>>& ds) {
     Shape shape{};
     const CellTables<Real> cell = tables<Real>(K, L, W, shape);
     Push<Real> at{};
     check_count("R", R.size(), shape.S);
     check_count("ds", ds.size(), shape.S);
     for (std::size_t s = 0; s < shape.S; ++s) {
-        at.R[s] = checked("R", R[s], shape.state());
+        at.R[s] = checked_or_null<Real>("R", R[s], shape.state());
         at.ds[s] = checked("ds", ds[s], shape.state());
     }
+    at.explicit_da = checked("explicit_da", explicit_da, shape.gates());
+    at.da = checked("da", da, shape.gates());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
     Scratch<Real> scratch(cell.B, cell.G, cell.H);
     routines<Real>().push(cell, at, scratch.data());
+}
+
+template <class Array>
+Shape gate_shape(const char* name, const Array& array) {
+    if (array.ndim() != 4 || array.shape(2) != 4)
+        throw std::invalid_argument(std::string(name) + " must have the axes (T,B,4,H)");
+    return {array.shape(0), array.shape(1), 2, 4, array.shape(3)};
+}
+
+template <class Real>
+void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& values,
+                const Out<Real>& slopes, const Out<Real>& c, const Out<Real>& t,
+                const Out<Real>& t_slope, const Out<Real>& K_h, const Out<Real>& K_c,
+                const Out<Real>& L_hc, const Out<Real>& L_cc) {
+    const Shape shape = gate_shape("v", v);
+    LstmUnits<Real> at{};
+    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
+    at.v = v.data();
+    at.initial = checked("initial", initial, shape.B * shape.H);
+    at.values = checked("values", values, shape.gates());
+    at.slopes = checked("slopes", slopes, shape.gates());
+    at.c = checked("c", c, shape.state() + shape.B * shape.H);
+    at.t = checked("t", t, shape.state());
+    at.t_slope = checked("t_slope", t_slope, shape.state());
+    at.K_h = checked("K_h", K_h, shape.gates());
+    at.K_c = checked("K_c", K_c, shape.gates());
+    at.L_hc = checked("L_hc", L_hc, shape.state());
+    at.L_cc = checked("L_cc", L_cc, shape.state());
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(1, 4, at.H);
+    routines<Real>().lstm_units(at, scratch.data());
+}
+
+template <class Real>
+void lstm_bend(const In<Real>& values, const In<Real>& slopes, const In<Real>& c,
+               const In<Real>& t, const In<Real>& t_slope, const In<Real>& g_h,
+               const In<Real>& g_c, const In<Real>& dv, const In<Real>& dc, const Out<Real>& by_v,
+               const Out<Real>& by_c) {
+    const Shape shape = gate_shape("values", values);
+    LstmBend<Real> at{};
+    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
+    at.values = values.data();
+    at.slopes = checked("slopes", slopes, shape.gates());
+    at.c = checked("c", c, shape.state() + shape.B * shape.H);
+    at.t = checked("t", t, shape.state());
+    at.t_slope = checked("t_slope", t_slope, shape.state());
+    at.g_h = checked("g_h", g_h, shape.state());
+    at.g_c = checked("g_c", g_c, shape.state());
+    at.dv = checked("dv", dv, shape.gates());
+    at.dc = checked("dc", dc, shape.state());
+    at.by_v = checked("by_v", by_v, shape.gates());
+    at.by_c = checked("by_c", by_c, shape.state());
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    routines<Real>().lstm_bend(at);
 }
 
 template <class Array>
@@ -220,7 +279,16 @@ void bind(nb::module_& module) {
                "added_delta"_a.noconvert().none(), "added_state"_a.noconvert(),
                "exponents"_a.noconvert(), "adaptive"_a, "delta"_a.noconvert(), "g"_a.noconvert());
     module.def("push", push<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
-               "R"_a.noconvert(), "ds"_a.noconvert());
+               "explicit_da"_a.noconvert(), "R"_a.noconvert(), "da"_a.noconvert(),
+               "ds"_a.noconvert());
+    module.def("lstm_units", lstm_units<Real>, "v"_a.noconvert(), "initial"_a.noconvert(),
+               "values"_a.noconvert(), "slopes"_a.noconvert(), "c"_a.noconvert(),
+               "t"_a.noconvert(), "t_slope"_a.noconvert(), "K_h"_a.noconvert(),
+               "K_c"_a.noconvert(), "L_hc"_a.noconvert(), "L_cc"_a.noconvert());
+    module.def("lstm_bend", lstm_bend<Real>, "values"_a.noconvert(), "slopes"_a.noconvert(),
+               "c"_a.noconvert(), "t"_a.noconvert(), "t_slope"_a.noconvert(),
+               "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),
+               "by_v"_a.noconvert(), "by_c"_a.noconvert());
     module.def("tanh_layer", tanh_layer<Real>, "x"_a.noconvert(), "initial"_a.noconvert(),
                "W"_a.noconvert(), "z"_a.noconvert(), "slopes"_a.noconvert());
     module.def("tanh_deltas", tanh_deltas<Real>, "by_z"_a.noconvert(), "slopes"_a.noconvert(),

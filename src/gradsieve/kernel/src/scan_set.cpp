@@ -122,20 +122,21 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
     Real* packed = scratch;
     Real* a = packed + H * ld;
     pack_panels(packed, cell.W, Index(1), H, H, GH);
+    for (Index j = 0; j < B * ld; ++j) a[j] = 0;
     for (Index n = 0; n < T; ++n) {
         if (n > 0) rows_times(a, ld, B, at.ds[0] + (n - 1) * B * H, H, packed, H, GH);
         for (Index b = 0; b < B; ++b) {
             const Index row = n * B + b;
+            Real* da = at.da + row * GH;
+            for (Index j = 0; j < GH; ++j) da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
             for (Index s = 0; s < S; ++s) {
                 Real* to = at.ds[s] + row * H;
-                const Real* R = at.R[s] + row * H;
-                for (Index j = 0; j < H; ++j) to[j] = R[j];
-                if (n == 0) continue;
+                for (Index j = 0; j < H; ++j) to[j] = at.R[s] ? at.R[s][row * H + j] : Real(0);
                 for (Index k = 0; k < G; ++k) {
                     const Real* K = cell.K[s] + row * GH + k * H;
-                    const Real* moved = a + b * ld + k * H;
-                    for (Index j = 0; j < H; ++j) to[j] += K[j] * moved[j];
+                    for (Index j = 0; j < H; ++j) to[j] += K[j] * da[k * H + j];
                 }
+                if (n == 0) continue;
                 for (Index part = 0; part < S; ++part) {
                     const Real* table = cell.L[s * S + part];
                     if (!table) continue;
@@ -144,6 +145,85 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
                     for (Index j = 0; j < H; ++j) to[j] += table[j] * before[j];
                 }
             }
+        }
+    }
+}
+
+// tanh, or the logistic function as (1 + tanh(v/2))/2, of H values; `scratch` is aligned.
+template <class Real>
+void gate(const Real* v, Index H, bool logistic, Real* value, Real* slope, Real* scratch) {
+    const Real half = logistic ? Real(0.5) : Real(1);
+    const Index width = padded_width(H);
+    for (Index j = 0; j < H; ++j) scratch[j] = half * v[j];
+    for (Index j = H; j < width; ++j) scratch[j] = 0;
+    for (Index j = 0; j < width; j += lanes<Real>) {
+        const Activation<Real> both = activate<Real>(load(scratch + j));
+        store(scratch + j, both.value);
+        store(scratch + width + j, both.slope);
+    }
+    const Real shift = logistic ? Real(0.5) : Real(0), steep = logistic ? Real(0.25) : Real(1);
+    for (Index j = 0; j < H; ++j) value[j] = shift + half * scratch[j];
+    for (Index j = 0; j < H; ++j) slope[j] = steep * scratch[width + j];
+}
+
+template <class Real>
+void lstm_units(const LstmUnits<Real>& at, Real* scratch) {
+    const Index T = at.T, B = at.B, H = at.H, rows = T * B;
+    for (Index j = 0; j < B * H; ++j) at.c[j] = at.initial[j];
+    for (Index row = 0; row < rows; ++row) {
+        const Index gates = 4 * row * H, one = row * H;
+        Real* value = at.values + gates;
+        Real* slope = at.slopes + gates;
+        for (Index k = 0; k < 4; ++k)
+            gate(at.v + gates + k * H, H, k != 2, value + k * H, slope + k * H, scratch);
+        const Real *write = value, *keep = value + H, *news = value + 2 * H, *show = value + 3 * H;
+        const Real* before = at.c + one;
+        Real* c = at.c + one + B * H;
+        for (Index j = 0; j < H; ++j) c[j] = keep[j] * before[j] + write[j] * news[j];
+        gate(c, H, false, at.t + one, at.t_slope + one, scratch);
+        const Real *t = at.t + one, *t_slope = at.t_slope + one;
+        Real *K_h = at.K_h + gates, *K_c = at.K_c + gates;
+        for (Index j = 0; j < H; ++j) {
+            const Real through = show[j] * t_slope[j];
+            const Real by_write = news[j] * slope[j];
+            const Real by_keep = before[j] * slope[H + j];
+            const Real by_new = write[j] * slope[2 * H + j];
+            K_c[j] = by_write, K_h[j] = through * by_write;
+            K_c[H + j] = by_keep, K_h[H + j] = through * by_keep;
+            K_c[2 * H + j] = by_new, K_h[2 * H + j] = through * by_new;
+            K_c[3 * H + j] = 0, K_h[3 * H + j] = t[j] * slope[3 * H + j];
+            at.L_cc[one + j] = keep[j];
+            at.L_hc[one + j] = through * keep[j];
+        }
+    }
+}
+
+template <class Real>
+void lstm_bend(const LstmBend<Real>& at) {
+    const Index H = at.H, rows = at.T * at.B;
+    for (Index row = 0; row < rows; ++row) {
+        const Index gates = 4 * row * H, one = row * H;
+        const Real *value = at.values + gates, *slope = at.slopes + gates, *dv = at.dv + gates;
+        Real* by_v = at.by_v + gates;
+        for (Index j = 0; j < H; ++j) {
+            const Real write = value[j], keep = value[H + j], news = value[2 * H + j];
+            const Real show = value[3 * H + j];
+            const Real write1 = slope[j], keep1 = slope[H + j], new1 = slope[2 * H + j];
+            const Real show1 = slope[3 * H + j];
+            const Real dwrite = write1 * dv[j], dkeep = keep1 * dv[H + j];
+            const Real dnew = new1 * dv[2 * H + j], dshow = show1 * dv[3 * H + j];
+            const Real c = at.c[one + j], dc = at.dc[one + j];  // of the step before
+            const Real t = at.t[one + j], t1 = at.t_slope[one + j];
+            const Real g_h = at.g_h[one + j];
+            const Real moved = dkeep * c + keep * dc + dwrite * news + write * dnew;
+            const Real dt = t1 * moved;
+            const Real G = at.g_c[one + j] + show * t1 * g_h;
+            const Real dG = (dshow * t1 - 2 * show * t * dt) * g_h;
+            by_v[j] = dG * news * write1 + G * (dnew * write1 + news * (1 - 2 * write) * dwrite);
+            by_v[H + j] = dG * c * keep1 + G * (dc * keep1 + c * (1 - 2 * keep) * dkeep);
+            by_v[2 * H + j] = dG * write * new1 + G * (dwrite * new1 - 2 * write * news * dnew);
+            by_v[3 * H + j] = g_h * (dt * show1 + t * (1 - 2 * show) * dshow);
+            at.by_c[one + j] = dG * keep + G * dkeep;
         }
     }
 }
@@ -196,8 +276,8 @@ void tanh_deltas(const TanhDeltas<Real>& at, Real* scratch) {
 }
 
 template <class Real>
-constexpr ScanRoutines<Real> scans = {scratch<Real>, pull<Real>, push<Real>, tanh_layer<Real>,
-                                      tanh_deltas<Real>};
+constexpr ScanRoutines<Real> scans = {scratch<Real>,   pull<Real>,       push<Real>,       lstm_units<Real>,
+                                      lstm_bend<Real>, tanh_layer<Real>, tanh_deltas<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};
