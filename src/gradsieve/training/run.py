@@ -343,7 +343,8 @@ def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple
     if part.per_step and starts is not None:
         active = np.arange(len(u))[:, None] >= starts
         outputs, t = outputs[active], t[active]
-    loss = mean_loss(net, outputs, t)
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = mean_loss(net, outputs, t)
     return task.accuracy(outputs, t), math.inf if math.isnan(loss) else loss
 
 

@@ -92,6 +92,8 @@ class Stepper:
         """S and Q of the minibatch, without any prediction."""
         last = flow.of_last_step()
         sieve = self.settings.sieve
+        if sieve is None and last.length < 2:  # one step has no far gradient
+            return NormChange(math.nan, math.nan, math.nan, math.nan, math.nan)
         horizon = last.length - 1 if sieve is None else checked_horizon(last, sieve.horizon)
         return summarise(last.norms(None, horizon, "full"))
 
