@@ -16,8 +16,8 @@ from gradsieve.experiments.store import Store
 
 NETWORKS = (1000, 1001, 1002)
 SHARE = 3  # a search run has this part of the reported runs' epochs
-UNCLIPPED = tuple((rate, None) for rate in (3e-6, 1e-5, 3e-5, 1e-4, 1e-3))
-CLIPPED = ((1e-4, 1.0), (1e-3, 0.3), (1e-3, 1.0), (1e-3, 3.0), (1e-2, 1.0))
+UNCLIPPED = tuple((rate, None) for rate in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3))  # the paper's range
+CLIPPED = tuple((1e-3, clip) for clip in (0.1, 0.3, 0.5, 1.0, 3.0))  # their product is the step
 
 
 @dataclass(frozen=True)

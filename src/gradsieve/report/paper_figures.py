@@ -46,10 +46,12 @@ def figure1(panels: Sequence[InitialNorms]) -> Figure:
                 depth = np.arange(len(values))
                 axis.semilogy(depth, np.where(values > 0, values, np.nan), line, color=colour,
                               label=name, lw=1.8)  # fmt: skip
-            axis.set_title(
-                f"variance {panel.variance:g}\ncorrelation with ‖δ‖: in "
-                f"{panel.correlation_in:.3f}, rec {panel.correlation_rec:.3f}"
-            )
+            axis.set_title(f"variance {panel.variance:g}")
+            axis.annotate(
+                f"correlation with ‖δ‖:\nΔw_in {panel.correlation_in:.3f}, "
+                f"Δw_rec {panel.correlation_rec:.3f}",
+                (0.97, 0.03), xycoords="axes fraction", ha="right", fontsize=8,
+            )  # fmt: skip
             axis.set_xlabel("steps back from the end")
         axes[0].set_ylabel("mean norm before training")
         axes[0].legend()
@@ -79,9 +81,7 @@ def _inside(
     probed = [record for record in history if record["probe"] is not None]
     epochs = [record["epoch"] for record in probed]
     looks = [record["probe"] for record in probed]
-    norms = np.array(
-        [[math.nan if v is None else v for v in look["log10_norm"]] for look in looks]
-    )
+    norms = np.array([[math.nan if v is None else v for v in look["log10_norm"]] for look in looks])
     image = axes[0].pcolormesh(epochs, looks[0]["lags"], np.ma.masked_invalid(norms.T),
                                cmap="viridis", shading="nearest", rasterized=True)  # fmt: skip
     axes[0].set_title(name)
@@ -114,9 +114,7 @@ def agreement(rows: Sequence[Mapping[str, str]]) -> Figure:
         figure = Figure(figsize=(9.5, 3.4), layout="constrained")
         axes = figure.subplots(1, 3)
         measured = np.array([float(row["measured"]) for row in rows])
-        for axis, estimator, colour in zip(
-            axes, ("frozen", "full"), (ORANGE, BLUE), strict=False
-        ):
+        for axis, estimator, colour in zip(axes, ("frozen", "full"), (ORANGE, BLUE), strict=False):
             predicted = np.array([float(row[estimator]) for row in rows])
             axis.axline((0, 0), slope=1, color="grey", lw=0.8, zorder=0)
             axis.plot(predicted, measured, ".", ms=1.5, alpha=0.4, color=colour, rasterized=True)
@@ -150,7 +148,9 @@ def _sign_by_size(axis: Any, predicted: Any, measured: Any, colour: str, name: s
     axis.plot(centres, shares, "o-", color=colour, label=name, ms=3)
 
 
-def accuracies(cells: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]) -> Figure:
+def accuracies(
+    cells: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]
+) -> Figure:
     """Every network of every arm as a dot, the mean as a bar; one panel a cell."""
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
@@ -158,9 +158,7 @@ def accuracies(cells: Mapping[str, Mapping[str, Sequence[float]]], chance: Mappi
         figure = Figure(figsize=(3.0 * columns, 2.6 * rows + 0.4), layout="constrained")
         axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
         for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
-            for place, (values, colour) in enumerate(
-                zip(arms.values(), COLOURS * 3, strict=False)
-            ):
+            for place, (values, colour) in enumerate(zip(arms.values(), COLOURS * 3, strict=False)):
                 spread = np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [0.0]
                 axis.plot(place + np.asarray(spread), np.sort(values), "o", ms=3.5, color=colour,
                           alpha=0.8)  # fmt: skip
