@@ -16,6 +16,7 @@ except ImportError as error:
 
 from gradsieve.torch.cells import Cell
 from gradsieve.torch.optimizer import Sieve
+from gradsieve.torch.srn import SRN
 from gradsieve.torch.stack import Recurrent
 
-__all__ = ["Cell", "Recurrent", "Sieve"]
+__all__ = ["Sieve", "SRN", "Cell", "Recurrent"]

@@ -37,12 +37,14 @@ class Cell:
         states: of how many parts the state is made; the first is the output h.
         unitwise: each unit of the new state depends on x, a and the old state of that unit alone.
             Say False where `update` mixes units (a projection, a normalisation): slower, as right.
+        joint: `update` reads x and a only as their sum. Saying so saves time.
     """
 
     update: Update
     gates: tuple[str, ...]
     states: int = 1
     unitwise: bool = True
+    joint: bool = False
 
 
 def _tanh(x: Tensor, a: Tensor, state: State, weights: Weights) -> State:
@@ -72,10 +74,10 @@ def _projected_lstm(x: Tensor, a: Tensor, state: State, weights: Weights) -> Sta
     return h @ weights["weight_hr"].T, c
 
 
-TANH = Cell(_tanh, ("tanh",))
-RELU = Cell(_relu, ("relu",))
+TANH = Cell(_tanh, ("tanh",), joint=True)
+RELU = Cell(_relu, ("relu",), joint=True)
 GRU = Cell(_gru, ("reset", "keep", "new"))
-LSTM = Cell(_lstm, ("write", "keep", "new", "show"), states=2)
+LSTM = Cell(_lstm, ("write", "keep", "new", "show"), states=2, joint=True)
 PROJECTED_LSTM = Cell(_projected_lstm, LSTM.gates, states=2, unitwise=False)
 
 

@@ -46,14 +46,14 @@ class Local:
         _, back = vjp(lambda x, a, s: self._update(x, a, s, self.extra), run.x, run.a, run.before)
         return Pulled(*back(g))
 
-    def push(self, x: Tensor, a: Tensor, extra: Weights) -> State:
-        """The change of s(n) along changes of x, a and the further weights, s(n−1) held."""
+    def push(self, x: Tensor, extra: Weights) -> State:
+        """The change of s(n) along changes of x and the further weights, a and s(n−1) held."""
         run = self.run
         held = tuple(torch.zeros_like(part) for part in run.before)
         _, change = jvp(
             self._update,
             (run.x, run.a, run.before, self.extra),
-            (x, a, held, dict(extra)),
+            (x, torch.zeros_like(run.a), held, dict(extra)),
         )
         return change
 
@@ -70,7 +70,7 @@ class Local:
         )
         return Pulled(*change)
 
-    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
         """At step index n: the gradients by a and by the parts of s(n−1)."""
         raise NotImplementedError
 
@@ -82,8 +82,15 @@ class Local:
 class UnitwiseLocal(Local):
     """Tables K[s] (T,B,G,H) and L[s][s′] (T,B,H); None where `update` ignores that part."""
 
+    K: list[Tensor]
+    L: list[list[Tensor | None]]
+
     def __init__(self, run: LayerRun) -> None:
         super().__init__(run)
+        self._make_tables()
+
+    def _make_tables(self) -> None:
+        run = self.run
         with torch.enable_grad():
             a = run.a.detach().requires_grad_()
             before = tuple(part.detach().requires_grad_() for part in run.before)
@@ -94,34 +101,39 @@ class UnitwiseLocal(Local):
                 )
                 for part in after
             ]
-        self.K: list[Tensor] = [table[0] for table in tables]
-        self.L: list[list[Tensor | None]] = [list(table[1:]) for table in tables]
-        self._K_rows = [table.unbind(0) for table in self.K]
-        self._L_rows = [
-            [None if part is None else part.unbind(0) for part in table] for table in self.L
-        ]
+        self.K = [table[0] for table in tables]
+        self.L = [list(table[1:]) for table in tables]
 
-    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
-        delta = self._K_rows[0][n] * g[0].unsqueeze(-2)
-        for rows, part in zip(self._K_rows[1:], g[1:], strict=True):
-            delta = torch.addcmul(delta, rows[n], part.unsqueeze(-2))
+    def pull(self, g: State) -> Pulled:
+        if not self.run.cell.joint:
+            return super().pull(g)
+        a, state = self.pull_step(slice(None), g)
+        zero = torch.zeros_like
+        return Pulled(a, a, tuple(zero(old) if new is None else new for new, old in zip(state, g, strict=True)))
+
+    def pull_step(
+        self, n: int | slice, g: State
+    ) -> tuple[Tensor, list[Tensor | None]]:
+        delta = self.K[0][n] * g[0].unsqueeze(-2)
+        for table, part in zip(self.K[1:], g[1:], strict=True):
+            delta = torch.addcmul(delta, table[n], part.unsqueeze(-2))
         back: list[Tensor | None] = []
         for column in range(len(g)):
             total: Tensor | None = None
-            for table, part in zip(self._L_rows, g, strict=True):
-                rows = table[column]
-                if rows is not None:
-                    total = rows[n] * part if total is None else torch.addcmul(total, rows[n], part)
+            for row, part in zip(self.L, g, strict=True):
+                one = row[column]
+                if one is not None:
+                    total = one[n] * part if total is None else torch.addcmul(total, one[n], part)
             back.append(total)
         return delta, back
 
     def push_step(self, n: int, a: Tensor, state: State) -> list[Tensor]:
         moved = []
-        for K_rows, L_table in zip(self._K_rows, self._L_rows, strict=True):
-            total = (K_rows[n] * a).sum(-2)
-            for rows, part in zip(L_table, state, strict=True):
-                if rows is not None:
-                    total = torch.addcmul(total, rows[n], part)
+        for table, row in zip(self.K, self.L, strict=True):
+            total = (table[n] * a).sum(-2)
+            for one, part in zip(row, state, strict=True):
+                if one is not None:
+                    total = torch.addcmul(total, one[n], part)
             moved.append(total)
         return moved
 
@@ -129,7 +141,7 @@ class UnitwiseLocal(Local):
 class MixingLocal(Local):
     """A cell whose `update` mixes units: its Jacobian is applied, never formed."""
 
-    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
         x, (a, before) = self.run.x[n], self._at(n)
         _, back = vjp(lambda a, s: self._update(x, a, s, self.extra), a, before)
         delta, state = back(g)
@@ -140,9 +152,5 @@ class MixingLocal(Local):
         _, change = jvp(lambda a, s: self._update(x, a, s, self.extra), self._at(n), (a, state))
         return list(change)
 
-    def _at(self, n: int) -> tuple[Tensor, State]:
+    def _at(self, n: int | slice) -> tuple[Tensor, State]:
         return self.run.a[n], tuple(part[n] for part in self.run.before)
-
-
-def linearise(run: LayerRun) -> Local:
-    return UnitwiseLocal(run) if run.cell.unitwise else MixingLocal(run)

@@ -54,13 +54,20 @@ def pull(
     return delta, g, chosen
 
 
-def push(local: UnitwiseLocal, weight_hh: Tensor, R: State) -> State:
-    """ds(1) … ds(T); see `recursion.push_forward`."""
-    ds = tuple(torch.empty(part.shape, dtype=part.dtype) for part in R)
+def push(
+    local: UnitwiseLocal, weight_hh: Tensor, explicit: Tensor, R: State | None
+) -> tuple[Tensor, State]:
+    """da and ds(1) … ds(T); see `recursion.push_forward`."""
+    ds = tuple(torch.empty(part.shape, dtype=part.dtype) for part in local.run.after)
+    da = torch.empty_like(explicit, memory_format=torch.contiguous_format)
     _native.push(
-        *_tables(local, weight_hh), [_array(part) for part in R], [part.numpy() for part in ds]
+        *_tables(local, weight_hh),
+        _array(explicit),
+        [None] * len(ds) if R is None else [_array(part) for part in R],
+        da.numpy(),
+        [part.numpy() for part in ds],
     )
-    return ds
+    return da, ds
 
 
 def _tables(local: UnitwiseLocal, weight_hh: Tensor) -> tuple[list[Any], list[Any], Any]:

@@ -5,7 +5,7 @@ Back, n = T … 1 (`pull_back`), for the deltas and, with other terms added, for
     g(n) = carried + injected(n)
     δ(n) = Kᵀ(n) g(n) + added          carried = Lᵀ(n) g(n) + added′ + [δ(n) W_hh on h]
 
-Forward (`push_forward`): ds(n) = R(n) + K(n) (dh(n−1) W_hhᵀ) + L(n) ds(n−1).
+Forward (`push_forward`): da(n) = explicit(n) + dh(n−1) W_hhᵀ, ds(n) = R(n) + K(n) da(n) + L(n) ds(n−1).
 
 Deltas may fall far below what a float holds. So g(n) and δ(n) of example i are in units of
 2**exponents[n,i], chosen at every step such that the largest g(n) lies between ½ and 1.
@@ -121,24 +121,31 @@ def pull_back_in_python(
     return Deltas(torch.stack(deltas[::-1]), parts, torch.stack(chosen[::-1]))
 
 
-def push_forward(local: Local, weight_hh: Tensor, R: State) -> State:
-    """Changes ds(1) … ds(T) of the states, from ds(0) = 0."""
+def push_forward(
+    local: Local, weight_hh: Tensor, explicit: Tensor, R: State | None
+) -> tuple[Tensor, State]:
+    """Changes da(1) … da(T) and ds(1) … ds(T), from ds(0) = 0; R may be none at all."""
     if isinstance(local, UnitwiseLocal) and native.usable(local):
-        return native.push(local, weight_hh, R)
-    return push_forward_in_python(local, weight_hh, R)
+        return native.push(local, weight_hh, explicit, R)
+    return push_forward_in_python(local, weight_hh, explicit, R)
 
 
-def push_forward_in_python(local: Local, weight_hh: Tensor, R: State) -> State:
+def push_forward_in_python(
+    local: Local, weight_hh: Tensor, explicit: Tensor, R: State | None
+) -> tuple[Tensor, State]:
     """The same, readable, for any cell and device."""
     gates = len(local.run.cell.gates)
-    state = tuple(torch.zeros_like(part[0]) for part in R)
-    changes = []
-    for n in range(R[0].shape[0]):
-        a = (state[0] @ weight_hh.T).unflatten(-1, (gates, -1))
-        moved = local.push_step(n, a, state)
-        state = tuple(part[n] + more for part, more in zip(R, moved, strict=True))
+    state = tuple(torch.zeros_like(part[0]) for part in local.run.after)
+    products, changes = [], []
+    for n in range(explicit.shape[0]):
+        da = explicit[n] + (state[0] @ weight_hh.T).unflatten(-1, (gates, -1))
+        moved = local.push_step(n, da, state)
+        state = tuple(
+            more if R is None else R[index][n] + more for index, more in enumerate(moved)
+        )
+        products.append(da)
         changes.append(state)
-    return tuple(torch.stack(part) for part in zip(*changes, strict=True))
+    return torch.stack(products), tuple(torch.stack(p) for p in zip(*changes, strict=True))
 
 
 def _magnitude(parts: list[Tensor], exponents: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ from gradsieve.flow import Estimator
 from gradsieve.torch import cells
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import LayerRun, in_own_time, run_layer
-from gradsieve.torch.local import Local, linearise
+from gradsieve.torch.linearise import linearise
+from gradsieve.torch.local import Local
 from gradsieve.torch.record import Sequences
 from gradsieve.torch.recursion import NOTHING, Added, Deltas, Scaled, pull_back, push_forward
 from gradsieve.torch.stack import LayerWeights, Stack
@@ -254,20 +255,24 @@ class Transport:
         for row, changes in zip(self.layers, update, strict=True):
             for direction, (layer, change) in enumerate(zip(row, changes, strict=True)):
                 run = layer.run
-                layer.dx = cells.drive(run.u, change, gates)
+                dx = cells.drive(run.u, change, gates)
                 if du is not None:
                     own = self._own(du, direction)
-                    layer.dx = layer.dx + (own @ run.weights["weight_ih"].T).unflatten(
-                        -1, (gates, -1)
-                    )
+                    dx = dx + (own @ run.weights["weight_ih"].T).unflatten(-1, (gates, -1))
                 explicit = cells.recur(run.before[0], change, gates)
-                R = layer.local.push(layer.dx, explicit, cells.beyond_linear(change))
-                layer.dafter = push_forward(layer.local, run.weights["weight_hh"], R)
+                extra = cells.beyond_linear(change)
+                R = None
+                if run.cell.joint and not extra:
+                    explicit, dx = explicit + dx, torch.zeros_like(dx)
+                else:
+                    R = layer.local.push(dx, extra)
+                layer.dx = dx
+                layer.da, layer.dafter = push_forward(
+                    layer.local, run.weights["weight_hh"], explicit, R
+                )
                 layer.dbefore = tuple(
                     torch.cat([torch.zeros_like(part[:1]), part[:-1]]) for part in layer.dafter
                 )
-                carried = layer.dbefore[0] @ run.weights["weight_hh"].T
-                layer.da = explicit + carried.unflatten(-1, (gates, -1))
             du = torch.cat(
                 [self._own(layer.dafter[0], d) for d, layer in enumerate(row)],  # type: ignore[index]
                 dim=-1,

@@ -1,0 +1,117 @@
+"""What the sieve costs: a training step with and without it, for each kind of module.
+
+`gradsieve bench --torch` prints this table. Steps of all variants take turns, so that whatever else
+the machine does falls on all of them alike, and the median is taken.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gradsieve.torch.optimizer import Sieve
+from gradsieve.torch.srn import SRN
+
+# dS at every judged step, whatever Q is: the most that the policy "skip" can cost.
+ALWAYS = {"q_range": (-1e6, 1e6), "max_change": 1e6}
+NEVER = {"q_range": (-1e6, 1e6)}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Milliseconds of a training step (forward, backward, optimizer), for one kind of module."""
+
+    module: str
+    plain: float
+    watched: float  # Q measured at every step, dS never needed
+    full: float  # dS predicted at every step
+    sparse: float  # dS predicted at every tenth step
+
+    @property
+    def ratios(self) -> tuple[float, float, float]:
+        return self.watched / self.plain, self.full / self.plain, self.sparse / self.plain
+
+
+MODULES: dict[str, Callable[[int, int], nn.Module]] = {
+    "nn.RNN": nn.RNN,
+    "nn.GRU": nn.GRU,
+    "nn.LSTM": nn.LSTM,
+    "nn.RNN, 2 layers": lambda inputs, hidden: nn.RNN(inputs, hidden, num_layers=2),
+    "nn.LSTM, 2 layers": lambda inputs, hidden: nn.LSTM(inputs, hidden, num_layers=2),
+    "nn.GRU, bidirectional": lambda inputs, hidden: nn.GRU(inputs, hidden, bidirectional=True),
+    "gst.SRN": SRN,
+}
+
+
+class _Loop:
+    """One model in training, with or without the sieve."""
+
+    def __init__(
+        self, make: Callable[[int, int], nn.Module], u: Tensor, hidden: int, settings: dict | None
+    ) -> None:
+        torch.manual_seed(0)
+        self.u = u
+        self.recurrent = make(u.shape[2], hidden)
+        width = self.recurrent(u)[0].shape[-1]
+        self.head = nn.Linear(width, 4)
+        model = nn.ModuleList([self.recurrent, self.head])
+        self.targets = torch.randint(0, 4, (u.shape[1],))
+        inner = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+        self.optimizer = inner if settings is None else Sieve(model, inner, **settings)
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        outputs = self.recurrent(self.u)[0]
+        nn.functional.cross_entropy(self.head(outputs[-1]), self.targets).backward()
+        self.optimizer.step()
+
+    def seconds(self, steps: int = 1) -> float:
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.step()
+        return (time.perf_counter() - start) / steps
+
+
+def measure(
+    hidden: int = 100,
+    batch: int = 10,
+    length: int = 100,
+    repeats: int = 15,
+    modules: tuple[str, ...] = tuple(MODULES),
+) -> list[Cost]:
+    """The cost for each kind of module, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [_measure(name, hidden, batch, length, repeats) for name in modules]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure(name: str, hidden: int, batch: int, length: int, repeats: int) -> Cost:
+    u = torch.randn(length, batch, 6, generator=torch.Generator().manual_seed(1))
+    variants = (None, NEVER, ALWAYS, {**ALWAYS, "every": 10})
+    loops = [_Loop(MODULES[name], u, hidden, settings) for settings in variants]
+    for loop in loops:
+        loop.seconds(2)
+    times: list[list[float]] = [[] for _ in loops]
+    for _ in range(repeats):
+        for loop, found, steps in zip(loops, times, (1, 1, 1, 10), strict=True):
+            found.append(loop.seconds(steps))
+    return Cost(name, *(1e3 * statistics.median(found) for found in times))
+
+
+def table(costs: list[Cost]) -> str:
+    """The table that the command prints."""
+    lines = [f"{'module':<22} {'plain step':>11} {'Q only':>8} {'full':>8} {'full, every=10':>15}"]
+    for cost in costs:
+        watched, full, sparse = cost.ratios
+        lines.append(
+            f"{cost.module:<22} {cost.plain:>8.2f} ms {watched:>7.2f}× {full:>7.2f}× {sparse:>14.2f}×"
+        )
+    return "\n".join(lines)
