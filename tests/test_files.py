@@ -7,12 +7,19 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gradsieve as gs
-from gradsieve.files import parse_object, remove_leftovers, write_atomically
+from gradsieve.files import (
+    parse_object,
+    read_tensors,
+    remove_leftovers,
+    tensor_bytes,
+    write_atomically,
+)
 
 WRITES_FOR_EVER = """
 import sys
@@ -96,3 +103,24 @@ def test_whatever_is_not_a_json_object_is_refused(content):
 def test_json_that_is_no_object_or_too_deep_or_too_large_is_refused(text):
     with pytest.raises(gs.InvalidFile, match=r"^file: "):
         parse_object("file", text)
+
+
+@given(
+    metadata=st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=5),
+    sizes=st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 9), min_size=1),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_arrays_and_metadata_come_back_and_make_the_same_bytes(
+    tmp_path_factory, metadata, sizes, dtype
+):
+    path = tmp_path_factory.mktemp("tensors") / "file"
+    metadata["format"] = "mine"
+    arrays = {name: np.arange(size, dtype=dtype) for name, size in sizes.items()}
+    content = tensor_bytes(arrays, metadata)
+    assert content == tensor_bytes(arrays, dict(reversed(metadata.items())))
+    path.write_bytes(content)
+    read, told = read_tensors(path, arrays, "mine", "file")
+    assert told == metadata
+    for name, array in arrays.items():
+        assert read[name].tobytes() == array.tobytes()
+        assert read[name].dtype == array.dtype

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
 
 from gradsieve.errors import GradsieveError, InvalidFile
 
@@ -50,6 +52,20 @@ def remove_leftovers(path: Path) -> None:
 
 def _prefix(path: Path) -> str:
     return f".{path.name}.partial-"
+
+
+def tensor_bytes(arrays: dict[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
+    """A safetensors file, the same bytes every time.
+
+    The library writes metadata in an order that changes from process to process, so here it is put
+    into the header afterwards, sorted.
+    """
+    plain = to_safetensors(arrays)
+    (size,) = struct.unpack("<Q", plain[:8])
+    header = {"__metadata__": dict(sorted(metadata.items())), **json.loads(plain[8 : 8 + size])}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the arrays stay aligned to 8 bytes
+    return struct.pack("<Q", len(text)) + text + plain[8 + size :]
 
 
 def read_tensors(

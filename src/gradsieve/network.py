@@ -15,10 +15,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from safetensors.numpy import save as to_safetensors
 
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.files import parse_object, read_tensors, write_atomically
+from gradsieve.files import parse_object, read_tensors, tensor_bytes, write_atomically
 
 Array = NDArray[Any]
 Output = Literal["softmax", "linear"]
@@ -159,7 +158,7 @@ class SRN(Weights):
     def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
         """Write the weights as safetensors, atomically; `extra` is JSON that goes along."""
         metadata = {"format": FORMAT, "output": self.output, "extra": json.dumps(extra or {})}
-        write_atomically(Path(path), to_safetensors(self.fields(), metadata=metadata))
+        write_atomically(Path(path), tensor_bytes(self.fields(), metadata))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SRN:

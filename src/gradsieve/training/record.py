@@ -20,10 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save as to_safetensors
 
 from gradsieve.errors import GradsieveError, InvalidFile
-from gradsieve.files import parse_object, read_tensors, remove_leftovers, write_atomically
+from gradsieve.files import (
+    parse_object,
+    read_tensors,
+    remove_leftovers,
+    tensor_bytes,
+    write_atomically,
+)
 from gradsieve.network import Array
 
 FORMAT = "gradsieve-run-1"
@@ -138,7 +143,7 @@ class RunFolder:
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
         metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
-        write_atomically(self / "checkpoint.safetensors", to_safetensors(arrays, metadata))
+        write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
 
     def load_checkpoint(self, like: Array) -> Checkpoint | None:
         """The last checkpoint, or None if there is none; it must fit vectors of this size."""

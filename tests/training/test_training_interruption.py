@@ -1,0 +1,149 @@
+"""Kills, Ctrl-C and full disks, for real: what a run leaves, and what it becomes afterwards."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_in_child import SETTINGS, TASK, initial_network
+from safetensors.numpy import load_file
+
+from gradsieve.training import run_one
+from gradsieve.training.record import FILES
+
+CHILD = Path(__file__).with_name("run_in_child.py")
+KILLS = 20
+
+
+def start(folder, *arguments):
+    command = [sys.executable, str(CHILD), str(folder), *map(str, arguments)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    return child
+
+
+def read_epochs(child, count):
+    """The next lines that the child says, at most so many; fewer when it has ended."""
+    return [line for line in (child.stdout.readline().strip() for _ in range(count)) if line]
+
+
+def finish(folder, *arguments):
+    child = start(folder, *arguments)
+    said = child.communicate()[0].split("\n")
+    assert child.returncode == 0
+    return said[-2]
+
+
+def outcome(folder):
+    """Everything that a run leaves, but for the seconds that it took."""
+    history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    result = json.loads((folder / "result.json").read_text())
+    for record in [*history, result]:
+        del record["seconds"]
+    arrays = load_file(folder / "checkpoint.safetensors")
+    return {
+        "history": history,
+        "result": result,
+        "network": (folder / "network.safetensors").read_bytes(),
+        "checkpoint": {name: array.tobytes() for name, array in arrays.items()},
+        "files": sorted(os.listdir(folder)),
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run = run_one(initial_network(), TASK, SETTINGS, folder)
+    assert 0 < run.kept < 1, "the run must have skips, or it would test less"
+    assert run.stalls > 0
+    assert sorted(os.listdir(folder)) == sorted(FILES)
+    return outcome(folder)
+
+
+@pytest.mark.parametrize("checkpoint_seconds", [0, 0.02])
+def test_a_run_killed_at_many_moments_is_bit_for_bit_the_undisturbed_one(
+    tmp_path, undisturbed, checkpoint_seconds
+):
+    moments = random.Random(checkpoint_seconds)
+    kills = 0
+    while kills < KILLS:
+        child = start(tmp_path, checkpoint_seconds)
+        read_epochs(child, moments.randint(0, 4))
+        time.sleep(moments.uniform(0, 0.02))
+        child.send_signal(signal.SIGKILL)
+        kills += child.wait() == -signal.SIGKILL
+        child.stdout.close()
+        if child.returncode == 0:
+            break
+    assert kills >= 15
+    assert finish(tmp_path, checkpoint_seconds) == "epochs"
+    assert outcome(tmp_path) == undisturbed
+
+
+def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, undisturbed):
+    for count in (1, 12, 30):
+        child = start(tmp_path, 1000)
+        read_epochs(child, count)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate()[0].split("\n")[-2] == "interrupted"
+        assert child.returncode == 0
+        assert not (tmp_path / "result.json").exists()
+        history = (tmp_path / "history.jsonl").read_text().splitlines()
+        epochs = [json.loads(line)["epoch"] for line in history]
+        assert epochs == list(range(1, len(epochs) + 1))
+        assert len(epochs) >= count
+    assert finish(tmp_path) == "epochs"
+    assert outcome(tmp_path) == undisturbed
+
+
+def test_an_interrupted_run_gives_back_the_network_and_history_of_its_checkpoint(tmp_path):
+    def interrupt(record):
+        if record["epoch"] == 7:
+            raise KeyboardInterrupt
+
+    run = run_one(initial_network(), TASK, SETTINGS, tmp_path, on_record=interrupt)
+    assert run.stopped == "interrupted"
+    assert [record["epoch"] for record in run.history] == list(range(1, 7))
+    assert run.best_epoch <= 6
+    assert run.updates == 6 * SETTINGS.iterations
+    best = max(run.history, key=lambda record: (record["accuracy"], -record["validation_loss"]))
+    assert run.best_epoch == best["epoch"]
+    assert run.validation_accuracy == best["accuracy"]
+    arrays = load_file(tmp_path / "checkpoint.safetensors")
+    assert np.array_equal(arrays["weights"], run.final.flat)
+    assert np.array_equal(arrays["best"], run.network.flat)
+
+
+def test_an_interruption_before_the_first_epoch_gives_the_initial_network():
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    run = run_one(initial_network(), TASK, SETTINGS, on_record=interrupt)
+    assert np.array_equal(run.network.flat, initial_network().flat)
+    assert (run.stopped, run.history, run.updates) == ("interrupted", [], 0)
+    json.loads(json.dumps(run.result(), allow_nan=False))
+
+
+@pytest.mark.parametrize("largest_file", [100, 1500, 8000])
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path, undisturbed, largest_file):
+    """Room for not even run.json; for run.json but no weights; for all but the whole history."""
+    child = start(tmp_path, 0, largest_file)
+    said = child.communicate()[0].split("\n")
+    assert child.returncode == 2
+    assert "cannot be written" in said[-2]
+    assert str(tmp_path) in said[-2]
+    assert not [name for name in os.listdir(tmp_path) if name not in FILES]
+    assert finish(tmp_path) == "epochs"
+    assert outcome(tmp_path) == undisturbed
+
+
+def test_a_finished_run_started_again_is_the_same_run(tmp_path, undisturbed):
+    for _ in range(2):
+        assert finish(tmp_path) == "epochs"
+        assert outcome(tmp_path) == undisturbed
