@@ -152,6 +152,13 @@ def test_a_solved_run_stops_and_says_so():
     assert gs.train(small_net(), TASK, **SMALL, stop_at=None).stopped == "epochs"
 
 
+def test_patience_ends_a_run_that_no_longer_improves():
+    slow = SMALL | {"epochs": 50, "learning_rate": 1e-12}
+    run = gs.train(small_net(), TASK, **slow, patience=4)
+    assert run.stopped == "patience"
+    assert run.history[-1]["epoch"] == run.best_epoch + 4
+
+
 @every_engine
 def test_what_is_not_finite_is_counted_reported_and_valid_json(engine, tmp_path):
     class Refuse:

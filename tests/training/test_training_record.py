@@ -1,0 +1,180 @@
+"""The run's folder: what is read back, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save as to_safetensors
+
+import gradsieve as gs
+from gradsieve.training.record import CHECKPOINT_FORMAT, FILES, Checkpoint, RunFolder
+from gradsieve.training.run import Progress
+
+TASK = gs.tasks.temporal_order(length=20)
+NET = gs.SRN.random(TASK.inputs, 6, TASK.outputs, output=TASK.output, variance=0.1, seed=0)
+SMALL = {"epochs": 2, "iterations": 3, "sizes": (30, 20, 20), "learning_rate": 1e-3}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    folder = tmp_path / "run"
+    gs.train(NET, TASK, **SMALL, folder=folder)
+    return folder
+
+
+def everything(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path):
+    rng = np.random.default_rng(0)
+    weights, velocity, best = rng.normal(size=(3, 40)).astype(np.float32)
+    progress = vars(Progress(epoch=3, best_accuracy=0.5, seconds=1.25))
+    folder = RunFolder(tmp_path)
+    assert folder.load_checkpoint(weights) is None
+    folder.save_checkpoint(Checkpoint(weights, velocity, best, progress))
+    found = folder.load_checkpoint(weights)
+    assert found.progress == progress
+    for name, array in (("weights", weights), ("velocity", velocity), ("best", best)):
+        assert np.array_equal(getattr(found, name), array)
+    first = vars(Progress())
+    folder.save_checkpoint(Checkpoint(weights, velocity, best, first))
+    assert folder.load_checkpoint(weights).progress == first
+
+
+def test_every_prefix_of_a_checkpoint_is_refused(tmp_path):
+    zeros = np.zeros(5, dtype=np.float32)
+    folder = RunFolder(tmp_path)
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress())))
+    path = tmp_path / "checkpoint.safetensors"
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(gs.InvalidFile, match=str(path)):
+            folder.load_checkpoint(zeros)
+
+
+@given(content=st.binary(max_size=200))
+def test_random_bytes_are_no_checkpoint(tmp_path_factory, content):
+    folder = RunFolder(tmp_path_factory.mktemp("run"))
+    (folder / "checkpoint.safetensors").write_bytes(content)
+    with pytest.raises(gs.InvalidFile):
+        folder.load_checkpoint(np.zeros(5))
+
+
+def counters(**changed):
+    return json.dumps(vars(Progress()) | changed)
+
+
+ZEROS = {name: np.zeros_like(NET.flat) for name in ("weights", "velocity", "best")}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "metadata"),
+    [
+        (ZEROS, None),
+        (ZEROS, {"format": "another"}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "{"}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "[]"}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "{}"}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(epoch="1")}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(epoch=None)}),
+        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(more=1)}),
+        ({"weights": NET.flat}, {"format": CHECKPOINT_FORMAT, "progress": counters()}),
+        (
+            ZEROS | {"best": np.zeros(3, np.float32)},
+            {"format": CHECKPOINT_FORMAT, "progress": counters()},
+        ),
+        (
+            ZEROS | {"best": NET.flat.astype(np.float64)},
+            {"format": CHECKPOINT_FORMAT, "progress": counters()},
+        ),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused_and_kept(finished, arrays, metadata):
+    (finished / "checkpoint.safetensors").write_bytes(to_safetensors(arrays, metadata))
+    before = everything(finished)
+    with pytest.raises(gs.InvalidFile, match=r"checkpoint\.safetensors"):
+        gs.train(NET, TASK, **SMALL, folder=finished)
+    assert everything(finished) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ({"learning_rate": 2e-3}, "learning_rate"),
+        ({"seed": 1}, "seed"),
+        ({"sieve": gs.Sieve()}, "sieve"),
+        ({"epochs": 5}, "epochs"),
+        ({"sizes": (30, 20, 21)}, "sizes"),
+        ({"net": gs.SRN.random(6, 7, 4)}, "hidden"),
+        ({"net": gs.SRN.random(6, 6, 4, seed=9)}, "other initial weights"),
+        ({"net": NET.astype(np.float64)}, "dtype"),
+        ({"task": gs.tasks.temporal_order(length=21)}, "length"),
+        ({"task": gs.tasks.temporal_order(length=20, convention="pascanu")}, "convention"),
+    ],
+)
+def test_the_folder_of_another_run_is_refused_by_name_and_kept(finished, changed, names):
+    before = everything(finished)
+    arguments = {"net": NET, "task": TASK, **SMALL} | changed
+    with pytest.raises(gs.InvalidFile, match=names):
+        gs.train(**arguments, folder=finished)
+    assert everything(finished) == before
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("run.json",)])
+def test_a_folder_that_lost_its_run_json_is_refused_and_kept(finished, name):
+    for other in FILES:
+        if other != name:
+            (finished / other).unlink()
+    before = everything(finished)
+    if name == "initial.safetensors":  # what a kill in the first moments leaves
+        assert gs.train(NET, TASK, **SMALL, folder=finished).updates == 6
+        return
+    with pytest.raises(gs.InvalidFile, match=name):
+        gs.train(NET, TASK, **SMALL, folder=finished)
+    assert everything(finished) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"{}"])
+def test_a_damaged_run_json_is_refused_and_kept(finished, content):
+    (finished / "run.json").write_bytes(content)
+    before = everything(finished)
+    with pytest.raises(gs.InvalidFile):
+        gs.train(NET, TASK, **SMALL, folder=finished)
+    assert everything(finished) == before
+
+
+def test_torn_and_foreign_lines_of_a_history_are_passed_over(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.read_history() == []
+    for epoch in (1, 2, 3):
+        folder.append_history({"epoch": epoch})
+    with (tmp_path / "history.jsonl").open("ab") as file:
+        file.write(
+            b'[1]\n{"epoch": "x"}\n\xff\xfe\n{"other": 1}\n' + b"[" * 100_000 + b'\n{"epoch": 4'
+        )
+    assert [record["epoch"] for record in folder.read_history()] == [1, 2, 3]
+    assert folder.rewind_history(2) == [{"epoch": 1}, {"epoch": 2}]
+    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1}\n{"epoch": 2}\n'
+
+
+def test_a_history_that_is_a_folder_is_an_error_that_names_it(tmp_path):
+    (tmp_path / "history.jsonl").mkdir()
+    folder = RunFolder(tmp_path)
+    with pytest.raises(gs.InvalidFile, match=r"history\.jsonl"):
+        folder.read_history()
+    with pytest.raises(gs.GradsieveError, match="cannot be written"):
+        folder.append_history({"epoch": 1})
+
+
+def test_the_folder_says_what_was_asked_and_with_what(finished):
+    asked = json.loads((finished / "run.json").read_text())
+    assert asked["task"] == "temporal_order"
+    assert (asked["length"], asked["hidden"], asked["chance"]) == (20, 6, 0.25)
+    assert asked["versions"]["gradsieve"] == gs.__version__
+    assert sorted(path.name for path in finished.iterdir()) == sorted(FILES)
+    assert np.array_equal(gs.SRN.load(finished / "initial.safetensors").flat, NET.flat)

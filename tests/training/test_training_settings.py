@@ -1,0 +1,56 @@
+"""The protocol as one value: stored, read back, and refused where it cannot be."""
+
+import json
+import math
+
+import pytest
+
+import gradsieve as gs
+from gradsieve.training import Settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
+        Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
+    ],
+)
+def test_settings_survive_json(settings):
+    assert Settings.from_dict(json.loads(json.dumps(settings.as_dict()))) == settings
+
+
+def test_the_defaults_are_the_papers_protocol():
+    settings = Settings()
+    assert (settings.batch, settings.momentum, settings.iterations) == (10, 0.9, 50)
+    assert (settings.epochs, settings.sizes) == (2000, (20_000, 1_000, 10_000))
+    assert (settings.sieve, settings.clip, settings.stop_at) == (None, None, 0.99)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        ({"batch": 0}, "batch"),
+        ({"epochs": 0}, "epochs"),
+        ({"iterations": -1}, "iterations"),
+        ({"validate_every": 0}, "validate_every"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"learning_rate": math.nan}, "learning_rate"),
+        ({"learning_rate": math.inf}, "learning_rate"),
+        ({"momentum": 1}, "momentum"),
+        ({"momentum": -0.1}, "momentum"),
+        ({"momentum": math.nan}, "momentum"),
+        ({"clip": 0}, "clip"),
+        ({"clip": math.nan}, "clip"),
+        ({"sizes": (1, 2)}, "sizes"),
+        ({"sizes": (0, 1, 1)}, "sizes"),
+        ({"seed": -1}, "seed"),
+        ({"patience": 0}, "patience"),
+        ({"engine": "cuda"}, "'native' or 'reference'"),
+        ({"sieve": "full"}, "sieve"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(wrong, names):
+    with pytest.raises(gs.InvalidArgument, match=names):
+        Settings(**wrong)
