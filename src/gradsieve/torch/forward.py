@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsieve.torch import cells
+from gradsieve.torch import cells, lstm_units
 from gradsieve.torch.cells import Cell, State
+from gradsieve.torch.lstm_units import LSTMUnits
 from gradsieve.torch.stack import LayerWeights
 
 
@@ -32,6 +33,7 @@ class LayerRun:
     a: Tensor
     before: State  # s(0) … s(T−1)
     after: State  # s(1) … s(T)
+    units: LSTMUnits | None = None  # of an LSTM on the CPU
 
 
 def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tensor:
@@ -60,8 +62,9 @@ def run_layer(
     a = cells.recur(h_before, weights, gates)
     if cell is not cells.LSTM:
         return LayerRun(cell, weights, u, x, a, (h_before,), (h,))
-    c = _lstm_memory(x, a, initial[1])
-    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]))
+    units = LSTMUnits(x + a, initial[1]) if lstm_units.usable(x) else None
+    c = _lstm_memory(x, a, initial[1]) if units is None else units.c
+    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]), units)
 
 
 def _run_by_steps(

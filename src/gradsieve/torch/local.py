@@ -19,6 +19,7 @@ from torch.func import jvp, vjp
 from gradsieve.torch import cells
 from gradsieve.torch.cells import State, Weights
 from gradsieve.torch.forward import LayerRun
+from gradsieve.torch.lstm_units import LSTMUnits
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Pulled:
 
     x: Tensor
     a: Tensor
-    state: State
+    state: tuple[Tensor | None, ...]  # None for a part that has no such gradient
 
 
 class Local:
@@ -57,8 +58,13 @@ class Local:
         )
         return change
 
-    def bend(self, g: State, x: Tensor, a: Tensor, state: State, extra: Weights) -> Pulled:
-        """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights."""
+    def bend(
+        self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights
+    ) -> Pulled:
+        """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights.
+
+        Without x, a is the change of both together (a joint cell).
+        """
         run = self.run
 
         def pull_at(x: Tensor, a: Tensor, state: State, extra: Weights) -> tuple[Tensor, Tensor, State]:
@@ -66,7 +72,9 @@ class Local:
             return back(g)
 
         _, change = jvp(
-            pull_at, (run.x, run.a, run.before, self.extra), (x, a, state, dict(extra))
+            pull_at,
+            (run.x, run.a, run.before, self.extra),
+            (torch.zeros_like(a) if x is None else x, a, state, dict(extra)),
         )
         return Pulled(*change)
 
@@ -108,12 +116,9 @@ class UnitwiseLocal(Local):
         if not self.run.cell.joint:
             return super().pull(g)
         a, state = self.pull_step(slice(None), g)
-        zero = torch.zeros_like
-        return Pulled(a, a, tuple(zero(old) if new is None else new for new, old in zip(state, g, strict=True)))
+        return Pulled(a, a, tuple(state))
 
-    def pull_step(
-        self, n: int | slice, g: State
-    ) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
         delta = self.K[0][n] * g[0].unsqueeze(-2)
         for table, part in zip(self.K[1:], g[1:], strict=True):
             delta = torch.addcmul(delta, table[n], part.unsqueeze(-2))
@@ -154,3 +159,28 @@ class MixingLocal(Local):
 
     def _at(self, n: int | slice) -> tuple[Tensor, State]:
         return self.run.a[n], tuple(part[n] for part in self.run.before)
+
+
+class LSTMLocal(UnitwiseLocal):
+    """`UnitwiseLocal` of an LSTM whose units were computed by the kernel."""
+
+    def _make_tables(self) -> None:
+        self.K, self.L = self._units.K, self._units.L
+
+    @property
+    def _units(self) -> LSTMUnits:
+        assert self.run.units is not None
+        return self.run.units
+
+    def bend(
+        self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights
+    ) -> Pulled:
+        by_v, by_c = self._units.bend(g, a if x is None else x + a, state[1])
+        return Pulled(by_v, by_v, (None, by_c))
+
+
+def linearise(run: LayerRun) -> Local:
+    """The derivatives of one layer's `update` at every step."""
+    if run.units is not None:
+        return LSTMLocal(run)
+    return UnitwiseLocal(run) if run.cell.unitwise else MixingLocal(run)

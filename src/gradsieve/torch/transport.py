@@ -20,8 +20,7 @@ from gradsieve.flow import Estimator
 from gradsieve.torch import cells
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import LayerRun, in_own_time, run_layer
-from gradsieve.torch.linearise import linearise
-from gradsieve.torch.local import Local
+from gradsieve.torch.local import Local, Pulled, linearise
 from gradsieve.torch.record import Sequences
 from gradsieve.torch.recursion import NOTHING, Added, Deltas, Scaled, pull_back, push_forward
 from gradsieve.torch.stack import LayerWeights, Stack
@@ -43,7 +42,7 @@ class Layer:
     """One layer in one direction: its run, its derivatives, and what is known of its changes."""
 
     local: Local
-    dx: Tensor | None = None
+    dx: Tensor | None = None  # None where da holds both (a joint cell)
     da: Tensor | None = None
     dbefore: State | None = None
     dafter: State | None = None
@@ -100,9 +99,7 @@ class Transport:
             width = top[0].shape[-1]
             mine = given.by_output[..., direction * width : (direction + 1) * width]
             mine = self._own(mine, direction)
-            arrived = (mine != 0).any(-1)
-            step = torch.arange(1, steps + 1, device=device).unsqueeze(1)
-            last = (arrived * step).amax(0) - 1
+            last = _last_arrival(mine)
         for part in given.by_last:
             if part is not None:
                 rows = part[direction :: stack.directions]
@@ -227,12 +224,12 @@ class Transport:
             return Added(None, states)
         bent = self._bent(layer, known, change)
         states = [
-            more if old is None else old + more for old, more in zip(states, bent.state, strict=True)
+            more if old is None else old if more is None else old + more
+            for old, more in zip(states, bent.state, strict=True)
         ]
         return Added(bent.a, states)
 
-    def _bent(self, layer: Layer, known: Deltas, change: LayerWeights):  # type: ignore[no-untyped-def]
-        assert layer.dx is not None
+    def _bent(self, layer: Layer, known: Deltas, change: LayerWeights) -> Pulled:
         assert layer.da is not None
         assert layer.dbefore is not None
         extra = cells.beyond_linear(change)
@@ -255,7 +252,7 @@ class Transport:
         for row, changes in zip(self.layers, update, strict=True):
             for direction, (layer, change) in enumerate(zip(row, changes, strict=True)):
                 run = layer.run
-                dx = cells.drive(run.u, change, gates)
+                dx: Tensor | None = cells.drive(run.u, change, gates)
                 if du is not None:
                     own = self._own(du, direction)
                     dx = dx + (own @ run.weights["weight_ih"].T).unflatten(-1, (gates, -1))
@@ -263,7 +260,7 @@ class Transport:
                 extra = cells.beyond_linear(change)
                 R = None
                 if run.cell.joint and not extra:
-                    explicit, dx = explicit + dx, torch.zeros_like(dx)
+                    explicit, dx = explicit + dx, None
                 else:
                     R = layer.local.push(dx, extra)
                 layer.dx = dx
@@ -277,6 +274,15 @@ class Transport:
                 [self._own(layer.dafter[0], d) for d, layer in enumerate(row)],  # type: ignore[index]
                 dim=-1,
             )
+
+
+def _last_arrival(gradient: Tensor) -> Tensor:
+    """(B,): the index of each example's last step whose gradient is not zero; −1 for none."""
+    steps = gradient.shape[0]
+    if bool((gradient[-1] != 0).any(-1).all()):  # the rule; saves looking at all the others
+        return torch.full(gradient.shape[1:2], steps - 1, device=gradient.device)
+    step = torch.arange(1, steps + 1, device=gradient.device).unsqueeze(1)
+    return ((gradient != 0).any(-1) * step).amax(0) - 1
 
 
 def _sum(one: Scaled, other: Scaled) -> Scaled:

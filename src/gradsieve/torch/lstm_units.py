@@ -1,0 +1,49 @@
+"""What every unit of an LSTM does at every step, by the compiled kernel, on the CPU.
+
+The same as autograd finds through `cells.LSTM`, which is the oracle of this; here it is one pass
+over the units each, because for an LSTM those would cost more than the recursions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsieve.kernel import _native
+
+
+class LSTMUnits:
+    """Gates, memory c(0) … c(T), and the tables K and L of `gradsieve.torch.local`."""
+
+    def __init__(self, v: Tensor, initial: Tensor) -> None:
+        """From the products v = x + a, (T,B,4,H), and c(0), (B,H)."""
+        steps, batch, _, hidden = v.shape
+        self._values, self._slopes, K_h, K_c = (torch.empty_like(v) for _ in range(4))
+        self._t, self._t_slope, L_hc, L_cc = (v.new_empty(steps, batch, hidden) for _ in range(4))
+        self.c = v.new_empty((steps + 1, batch, hidden))
+        _native.lstm_units(
+            *_arrays(v, initial),
+            *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
+            *_arrays(K_h, K_c, L_hc, L_cc),
+        )
+        self.K = [K_h, K_c]
+        self.L: list[list[Tensor | None]] = [[None, L_hc], [None, L_cc]]
+
+    def bend(self, g: tuple[Tensor, ...], dv: Tensor, dc: Tensor) -> tuple[Tensor, Tensor]:
+        """The change of Kᵀ g and of Lᵀ g (by c), g held, along dv and the dc of the step before."""
+        by_v, by_c = torch.empty_like(self._values), torch.empty_like(self._t)
+        _native.lstm_bend(
+            *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
+            *_arrays(*g, dv, dc, by_v, by_c),
+        )
+        return by_v, by_c
+
+
+def usable(like: Tensor) -> bool:
+    return like.device.type == "cpu" and like.dtype in (torch.float32, torch.float64)
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
