@@ -71,6 +71,8 @@ class TensorBoardSink:
         self._writer.add_event(
             self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
         )
+        # An epoch is rare and a kill is sudden: what was recorded is on the disk.
+        self._writer.flush()
 
     def close(self) -> None:
         """Write out what is still waiting."""

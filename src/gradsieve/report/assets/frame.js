@@ -81,7 +81,7 @@ function chanceLine(chance, colours) {
       color: colours.quiet,
       backgroundColor: colours.card,
       padding: [1, 4],
-      position: "insideEndTop",
+      position: "insideEndBottom",
       formatter: `constant guess ${percent(chance)}`,
     },
     data: [{ yAxis: chance }],

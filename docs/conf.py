@@ -1,0 +1,46 @@
+"""How Sphinx builds the documentation: `make docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import figures  # noqa: E402
+
+import gradsieve  # noqa: E402
+
+project = "gradsieve"
+author = "The gradsieve developers"
+copyright = author
+version = release = gradsieve.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+default_role = "code"
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+
+html_theme = "furo"
+html_title = f"gradsieve {release}"
+html_static_path: list[str] = []
+
+
+def escape_bars(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """|dS| is a size, not one of reStructuredText's substitutions."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", lambda app: figures.draw(HERE / "_build" / "figures"))
+    app.connect("autodoc-process-docstring", escape_bars, priority=900)

@@ -1,0 +1,143 @@
+"""Every code block of README and docs runs, and the documentation builds without a warning.
+
+Blocks of one page run in its order and share their names, in an empty folder. `pycon` blocks must
+print what they say they print. Lines of `sh` blocks that begin with `gradsieve` are commands: they
+must parse, and they run, unless a comment before the block says why not:
+
+    <!-- not run: takes a day -->
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from click import UsageError
+from typer.testing import CliRunner
+
+from gradsieve.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.exists()
+]
+BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+?) -->\n+)?^```(?P<kind>\w+)[^\n]*\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    kind: str
+    code: str
+    line: int
+    not_run: str | None
+
+    def commands(self) -> list[list[str]]:
+        joined = self.code.replace("\\\n", " ")
+        lines = [line.removeprefix("$ ").strip() for line in joined.splitlines()]
+        return [
+            shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gradsieve")
+        ]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        line = text[: found.start("code")].count("\n") + 1
+        yield Block(found["kind"], found["code"], line, found["reason"])
+
+
+def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
+    # Blank lines before the code make a traceback name the page's own line.
+    code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code, names)
+
+
+def run_session(block: Block, page: Path, names: dict[str, Any]) -> None:
+    test = doctest.DocTestParser().get_doctest(block.code, names, page.name, str(page), block.line)
+    said = io.StringIO()
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.write, clear_globs=False)
+    names.update(test.globs)
+    assert not said.getvalue(), said.getvalue()
+
+
+def check_command(words: list[str]) -> None:
+    """The command and its options exist: parsed as when it is called, but not called."""
+    command = typer.main.get_command(app)
+    name, *arguments = words or ["--help"]
+    if name.startswith("-"):
+        return
+    chosen = command.commands.get(name)  # type: ignore[attr-defined]
+    assert chosen is not None, f"gradsieve has no command {name!r}"
+    if "--help" not in arguments:
+        chosen.make_context(name, arguments)
+
+
+def run_command(words: list[str]) -> None:
+    outcome = CliRunner().invoke(app, words)
+    assert outcome.exit_code == 0, (words, outcome.output, outcome.exception)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_the_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # A page's classes must be found where they say they are, as in a module.
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        for words in block.commands() if block.kind in ("sh", "console", "bash") else ():
+            check_command(words)
+            if block.not_run is None:
+                run_command(words)
+        if block.not_run is None and block.kind == "python":
+            run_python(block, page, names)
+        if block.not_run is None and block.kind == "pycon":
+            run_session(block, page, names)
+
+
+def test_the_blocks_are_found() -> None:
+    kinds = {block.kind for page in PAGES for block in blocks(page)}
+    assert {"python", "pycon", "sh"} <= kinds
+    tour = list(blocks(ROOT / "docs" / "tour.md"))
+    assert sum(len(block.commands()) for block in tour if block.kind == "sh") == 2
+
+
+@pytest.mark.parametrize("words", [["trane"], ["train", "adding", "--no-such-option"]])
+def test_a_command_that_does_not_exist_would_be_noticed(words: list[str]) -> None:
+    with pytest.raises((AssertionError, UsageError)):
+        check_command(words)
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    from sphinx.cmd.build import build_main
+
+    before = os.getcwd(), list(sys.path)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        failed = build_main(
+            ["-W", "--keep-going", "-q", "-b", "html", str(ROOT / "docs"), str(tmp_path / "html")]
+        )
+    os.chdir(before[0])
+    sys.path[:] = before[1]
+    assert failed == 0, said.getvalue()
+    assert (tmp_path / "html" / "api.html").stat().st_size > 20_000
+    pictures = list((tmp_path / "html" / "_images").glob("*.svg"))
+    assert len(pictures) == 10
