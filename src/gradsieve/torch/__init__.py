@@ -15,8 +15,22 @@ except ImportError as error:
     raise MissingExtra("gradsieve.torch", "torch") from error
 
 from gradsieve.torch.cells import Cell
+from gradsieve.torch.diagnosis import Diagnosis, constant_loss
 from gradsieve.torch.optimizer import Sieve
+from gradsieve.torch.sinks import CSVSink, TensorBoardSink
 from gradsieve.torch.srn import SRN
 from gradsieve.torch.stack import Recurrent
+from gradsieve.torch.watching import Watch, watch
 
-__all__ = ["Sieve", "SRN", "Cell", "Recurrent"]
+__all__ = [
+    "Sieve",
+    "watch",
+    "Watch",
+    "Diagnosis",
+    "constant_loss",
+    "TensorBoardSink",
+    "CSVSink",
+    "SRN",
+    "Cell",
+    "Recurrent",
+]

@@ -37,6 +37,7 @@ class Cell:
         states: of how many parts the state is made; the first is the output h.
         unitwise: each unit of the new state depends on x, a and the old state of that unit alone.
             Say False where `update` mixes units (a projection, a normalisation): slower, as right.
+        squash: "sigmoid", "tanh" or "relu" for each gate, by which saturation is told; may be left out.
         joint: `update` reads x and a only as their sum. Saying so saves time.
     """
 
@@ -44,6 +45,7 @@ class Cell:
     gates: tuple[str, ...]
     states: int = 1
     unitwise: bool = True
+    squash: tuple[str, ...] = ()
     joint: bool = False
 
 
@@ -74,11 +76,19 @@ def _projected_lstm(x: Tensor, a: Tensor, state: State, weights: Weights) -> Sta
     return h @ weights["weight_hr"].T, c
 
 
-TANH = Cell(_tanh, ("tanh",), joint=True)
-RELU = Cell(_relu, ("relu",), joint=True)
-GRU = Cell(_gru, ("reset", "keep", "new"))
-LSTM = Cell(_lstm, ("write", "keep", "new", "show"), states=2, joint=True)
-PROJECTED_LSTM = Cell(_projected_lstm, LSTM.gates, states=2, unitwise=False)
+TANH = Cell(_tanh, ("tanh",), squash=("tanh",), joint=True)
+RELU = Cell(_relu, ("relu",), squash=("relu",), joint=True)
+GRU = Cell(_gru, ("reset", "keep", "new"), squash=("sigmoid", "sigmoid", "tanh"))
+LSTM = Cell(
+    _lstm,
+    ("write", "keep", "new", "show"),
+    states=2,
+    squash=("sigmoid", "sigmoid", "tanh", "sigmoid"),
+    joint=True,
+)
+PROJECTED_LSTM = Cell(
+    _projected_lstm, LSTM.gates, states=2, unitwise=False, squash=LSTM.squash
+)
 
 
 def drive(inputs: Tensor, weights: Weights, gates: int) -> Tensor:
