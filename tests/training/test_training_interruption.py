@@ -71,33 +71,41 @@ def test_a_run_killed_at_many_moments_is_bit_for_bit_the_undisturbed_one(
     tmp_path, undisturbed, checkpoint_seconds
 ):
     moments = random.Random(checkpoint_seconds)
-    kills = 0
+    kills, folder = 0, tmp_path / "run-0"
     while kills < KILLS:
-        child = start(tmp_path, checkpoint_seconds)
+        child = start(folder, checkpoint_seconds)
         read_epochs(child, moments.randint(0, 4))
         time.sleep(moments.uniform(0, 0.02))
         child.send_signal(signal.SIGKILL)
-        kills += child.wait() == -signal.SIGKILL
-        child.stdout.close()
-        if child.returncode == 0:
-            break
-    assert kills >= 15
-    assert finish(tmp_path, checkpoint_seconds) == "epochs"
-    assert outcome(tmp_path) == undisturbed
+        child.communicate()
+        if child.returncode == 0:  # on a busy machine it may end before it is killed: once more
+            assert outcome(folder) == undisturbed
+            folder = tmp_path / f"run-{kills}"
+        else:
+            assert child.returncode == -signal.SIGKILL
+            kills += 1
+    assert finish(folder, checkpoint_seconds) == "epochs"
+    assert outcome(folder) == undisturbed
 
 
 def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, undisturbed):
+    interruptions = 0
     for count in (1, 12, 30):
         child = start(tmp_path, 1000)
         read_epochs(child, count)
         child.send_signal(signal.SIGINT)
-        assert child.communicate()[0].split("\n")[-2] == "interrupted"
+        ending = child.communicate()[0].split("\n")[-2]
         assert child.returncode == 0
+        if ending == "epochs":  # on a busy machine it may end before it hears
+            break
+        assert ending == "interrupted"
+        interruptions += 1
         assert not (tmp_path / "result.json").exists()
         history = (tmp_path / "history.jsonl").read_text().splitlines()
         epochs = [json.loads(line)["epoch"] for line in history]
         assert epochs == list(range(1, len(epochs) + 1))
         assert len(epochs) >= count
+    assert interruptions >= 1
     assert finish(tmp_path) == "epochs"
     assert outcome(tmp_path) == undisturbed
 

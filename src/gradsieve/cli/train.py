@@ -145,4 +145,5 @@ def _say(console: Console, run: Run, chance: float, output: Path | None) -> None
             f"{run.stalls} stalls; {run.nonfinite} minibatches not finite."
         )
     if output is not None:
-        console.print(f"Recorded in {output}; see it with: gradsieve report {output}")
+        told = f"Recorded in {output}; see it with: gradsieve report {output}"
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
