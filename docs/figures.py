@@ -26,7 +26,7 @@ PROTOCOL = Settings(
     learning_rate=1e-3,
     clip=1.0,
     epochs=40,
-    sizes=(5_000, 200, 200),
+    sizes=(20_000, 200, 200),
     validate_every=2,
     probe_every=1,
 )
@@ -167,7 +167,9 @@ def agreement() -> np.ndarray[Any, Any]:
         return steppers[-1]
 
     net, task = initial()
-    settings = replace(PROTOCOL, learning_rate=1e-5, clip=None, probe_every=0)
+    settings = replace(
+        PROTOCOL, learning_rate=1e-5, clip=None, epochs=60, validate_every=20, probe_every=0
+    )
     run_one(net.astype(np.float32), task, settings, stepper=watched)
     return np.array(steppers[0].seen)
 
@@ -208,7 +210,7 @@ def agreement_table() -> str:
     """Sign agreement by part of the run, as Markdown."""
     rows = agreement()
     lines = ["| updates | measured | frozen | full |", "|---|---|---|---|"]
-    for start, end in ((0, 500), (500, 2000)):
+    for start, end in ((0, 500), (500, 3000)):
         part = rows[(rows[:, 0] > start) & (rows[:, 0] <= end)]
         _, frozen, full, measured = part.T
         shares = [

@@ -23,7 +23,6 @@ from typing import Any
 
 import pytest
 import typer
-from click import UsageError
 from typer.testing import CliRunner
 
 from gradsieve.cli import app
@@ -122,7 +121,7 @@ def test_the_blocks_are_found() -> None:
 
 @pytest.mark.parametrize("words", [["trane"], ["train", "adding", "--no-such-option"]])
 def test_a_command_that_does_not_exist_would_be_noticed(words: list[str]) -> None:
-    with pytest.raises((AssertionError, UsageError)):
+    with pytest.raises(Exception, match=r"no command 'trane'|No such option"):
         check_command(words)
 
 
