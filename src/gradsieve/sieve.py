@@ -68,7 +68,10 @@ class Sieve:
             along ∂Q/∂w that turns Q back (DESIGN section 8).
         horizon: h; T−1 by default.
         on_skip: what becomes of the velocity when an update is skipped: "keep" it as it was,
-            "decay" it by the momentum, or "reset" it to zero.
+            "decay" it by the momentum, or "reset" it to zero, so that the next verdict is on its
+            minibatch alone. Measured on temporal order, T = 100, rate 1e-4, three networks, 8000
+            updates: kept 47 %, 75 %, 85 % of the updates, and Q ended at 3.5 … 9.2, 0 … 4.1,
+            0 … 2.9 (`python examples/velocity_on_skip.py`).
         stall_after: after so many skips in a row the run says that it has stalled, forgets its
             velocity and takes the next plain update.
         steer_rate: by how much a steered update turns ln‖δ(T−h)‖ − ln‖δ(T)‖ back, at least.
@@ -80,7 +83,7 @@ class Sieve:
     estimator: Estimator = "full"
     policy: Policy = "skip"
     horizon: int | None = None
-    on_skip: OnSkip = "decay"
+    on_skip: OnSkip = "reset"
     stall_after: int = 50
     steer_rate: float = 0.02
     orientation: Orientation = "text"
