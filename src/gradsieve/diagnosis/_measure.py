@@ -78,6 +78,11 @@ class Diagnosis:
                 f"large (spectral radius {self.spectral_radius:.2f}). Clip the gradient, or train "
                 "with the sieve."
             )
+        if self.reach < self.steps - 1:
+            return (
+                f"Beyond that it keeps less than a tenth of its size; over the {self.horizon} "
+                "steps that nearly all sequences have it is within range."
+            )
         return "It neither vanishes nor explodes on the way."
 
     def as_dict(self) -> dict[str, Any]:

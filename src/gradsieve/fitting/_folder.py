@@ -1,0 +1,123 @@
+"""What `gradsieve fit` leaves behind: one folder, whole or not at all.
+
+network.safetensors   the model: weights, scaling, names; what diagnose and export take
+fit.json              the outcome, and every choice that led to it
+report.html           how the training went
+diagnosis.png         how far back the network learns
+runs/                 the final runs, as `gradsieve report` reads them
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gradsieve.diagnosis import draw
+from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.files import write_atomically
+from gradsieve.fitting._fit import Fitted
+
+NETWORK = "network.safetensors"
+
+
+@contextmanager
+def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
+    """A folder to work in that becomes `target` if all goes well, and else vanishes."""
+    if target.exists() and not replace and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidArgument(
+            f"{target}: is there already; choose another output folder, or --force to replace it"
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-")
+    except OSError as error:
+        raise GradsieveError(f"{target}: cannot be made ({error.strerror or error})") from error
+    work = Path(made)
+    try:
+        yield work
+        work.chmod(0o755)
+        _move(work, target)
+    except OSError as error:
+        raise GradsieveError(f"{target}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _move(work: Path, target: Path) -> None:
+    if not target.exists():
+        os.replace(work, target)
+        return
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old-"))
+    os.replace(target, old / target.name)
+    os.replace(work, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_outcome(fitted: Fitted, folder: Path, report: bool = True) -> None:
+    """Everything but the runs, which training has put there."""
+    fitted.model.save(folder / NETWORK)
+    write_atomically(folder / "fit.json", json.dumps(outcome(fitted), indent=1) + "\n")
+    draw(fitted.diagnosis, fitted.model.net, folder / "diagnosis.png")
+    if report:
+        from gradsieve.report import write_report
+
+        write_report([folder / "runs"], folder / "report.html", f"Fitting {fitted.task.name}")
+
+
+def outcome(fitted: Fitted) -> dict[str, Any]:
+    """The result in numbers, as fit.json holds it."""
+    task, run, found = fitted.task, fitted.run, fitted.diagnosis
+    train = task.parts.train
+    return {
+        "format": "gradsieve-fit-1",
+        "data": task.name,
+        "kind": train.kind,
+        "per": "step" if train.per_step else "series",
+        "inputs": list(train.features),
+        "classes": train.class_counts() or None,
+        "series": {
+            "train": train.count,
+            "validation": task.parts.validation.count,
+            "test": task.parts.test.count if task.parts.test is not None else 0,
+        },
+        "steps": {"shortest": int(train.lengths.min()), "longest": int(train.lengths.max())},
+        "score": dataclasses.asdict(fitted.score)
+        | {
+            "of": "R2" if train.classes is None else "accuracy",
+            "part": "validation" if task.parts.test is None else "test",
+        },
+        "constant_guess": task.constant_guess,
+        "hidden": fitted.model.net.hidden,
+        "parameters": int(fitted.model.net.flat.size),
+        "chosen": dataclasses.asdict(fitted.chosen),
+        "trials": [dataclasses.asdict(trial) for trial in fitted.trials],
+        "settings": run.settings.as_dict(),
+        "best_epoch": run.best_epoch,
+        "updates": run.updates,
+        "stopped": run.stopped,
+        "kept": run.kept,
+        "sieve": sieve_reasons(fitted),
+        "stalls": run.stalls,
+        "nonfinite": run.nonfinite,
+        "reach": found.reach,
+        "Q": found.Q,
+        "condition": found.condition,
+        "diagnosis": found.verdict,
+        "seconds": fitted.seconds,
+    }
+
+
+def sieve_reasons(fitted: Fitted) -> dict[str, int]:
+    """How often the final run's sieve gave each verdict."""
+    counts: dict[str, int] = {}
+    for record in fitted.run.history:
+        for reason, count in record["reasons"].items():
+            counts[reason] = counts.get(reason, 0) + count
+    return counts
