@@ -86,9 +86,7 @@ LSTM = Cell(
     squash=("sigmoid", "sigmoid", "tanh", "sigmoid"),
     joint=True,
 )
-PROJECTED_LSTM = Cell(
-    _projected_lstm, LSTM.gates, states=2, unitwise=False, squash=LSTM.squash
-)
+PROJECTED_LSTM = Cell(_projected_lstm, LSTM.gates, states=2, unitwise=False, squash=LSTM.squash)
 
 
 def drive(inputs: Tensor, weights: Weights, gates: int) -> Tensor:

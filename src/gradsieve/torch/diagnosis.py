@@ -47,9 +47,9 @@ def diagnose(
     found: list[tuple[str, str]] = []
     lowest, highest = q_range
     for layer in layers:
-        if layer.Q > highest:
+        if highest < layer.Q:
             found.append(("vanishing", _size(layer, "smaller")))
-        elif layer.Q < lowest:
+        elif lowest > layer.Q:
             found.append(("exploding", _size(layer, "larger")))
         elif math.isnan(layer.Q):
             found.append(("no gradient", f"{layer.name}: no gradient at its last step"))
@@ -82,7 +82,9 @@ def _stuck(losses: Sequence[float], constant_loss: float | None) -> str | None:
     mean = sum(losses) / len(losses)
     if mean < (1 - CLOSE) * constant_loss:
         return None
-    return f"mean loss {mean:.4g} of {len(losses)} readings; a constant guess has {constant_loss:.4g}"
+    return (
+        f"mean loss {mean:.4g} of {len(losses)} readings; a constant guess has {constant_loss:.4g}"
+    )
 
 
 def constant_loss(targets: Tensor) -> float:

@@ -56,7 +56,7 @@ def run_layer(
     x = cells.drive(u, weights, gates)
     if h is None and cell in _FUSED:
         h = _FUSED[cell](u, initial, weights)
-    if h is None:
+    if h is None or (cell.states > 1 and cell is not cells.LSTM):
         return _run_by_steps(cell, weights, u, x, initial)
     h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
     a = cells.recur(h_before, weights, gates)

@@ -44,9 +44,7 @@ class Evidence:
         return NO_GRADIENT if self.norms.near_norm == 0 else None
 
 
-def gather(
-    stack: Stack, calls: list[Call], horizon: int | None, together: bool
-) -> Evidence:
+def gather(stack: Stack, calls: list[Call], horizon: int | None, together: bool) -> Evidence:
     """Carry each call's last gradient back and measure its two ends."""
     with torch.no_grad():
         weights = detached(stack.weights())
@@ -72,9 +70,7 @@ def predict(evidence: Evidence, sieve: Sieve, together: bool) -> NormChange:
             ]
             for transport, known in zip(evidence.transports, evidence.deltas, strict=True)
         ]
-        found = _ends(
-            evidence.stack, evidence.transports, evidence.deltas, changes, sieve.horizon
-        )
+        found = _ends(evidence.stack, evidence.transports, evidence.deltas, changes, sieve.horizon)
         return summarise(measure.norms(found, together))
 
 
@@ -107,7 +103,9 @@ def _ends(
 
 def detached(weights: StackWeights) -> StackWeights:
     """Copies: an optimizer changes the parameters in place."""
-    return [[{name: w.detach().clone() for name, w in one.items()} for one in row] for row in weights]
+    return [
+        [{name: w.detach().clone() for name, w in one.items()} for one in row] for row in weights
+    ]
 
 
 def _difference(after: StackWeights, before: StackWeights) -> StackWeights:

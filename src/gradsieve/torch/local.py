@@ -58,16 +58,16 @@ class Local:
         )
         return change
 
-    def bend(
-        self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights
-    ) -> Pulled:
+    def bend(self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights) -> Pulled:
         """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights.
 
         Without x, a is the change of both together (a joint cell).
         """
         run = self.run
 
-        def pull_at(x: Tensor, a: Tensor, state: State, extra: Weights) -> tuple[Tensor, Tensor, State]:
+        def pull_at(
+            x: Tensor, a: Tensor, state: State, extra: Weights
+        ) -> tuple[Tensor, Tensor, State]:
             _, back = vjp(lambda *point: self._update(*point, extra), x, a, state)
             return back(g)
 
@@ -172,9 +172,7 @@ class LSTMLocal(UnitwiseLocal):
         assert self.run.units is not None
         return self.run.units
 
-    def bend(
-        self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights
-    ) -> Pulled:
+    def bend(self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights) -> Pulled:
         by_v, by_c = self._units.bend(g, a if x is None else x + a, state[1])
         return Pulled(by_v, by_v, (None, by_c))
 

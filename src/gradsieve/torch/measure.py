@@ -68,7 +68,12 @@ def ends(
     values = torch.stack(rows, dim=1).cpu()
     near_square, near_product, near_exponent, far_square, far_product, far_exponent = values
     return Ends(
-        near_square, near_product, far_square, far_product, near_exponent.long(), far_exponent.long()
+        near_square,
+        near_product,
+        far_square,
+        far_product,
+        near_exponent.long(),
+        far_exponent.long(),
     )
 
 

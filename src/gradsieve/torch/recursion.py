@@ -112,7 +112,8 @@ def pull_back_in_python(
                 for old, more in zip(back, added.state, strict=True)
             ]
         carried = [
-            torch.zeros_like(part) if new is None else new for new, part in zip(back, g, strict=True)
+            torch.zeros_like(part) if new is None else new
+            for new, part in zip(back, g, strict=True)
         ]
         deltas.append(delta)
         states.append(g)
@@ -140,9 +141,7 @@ def push_forward_in_python(
     for n in range(explicit.shape[0]):
         da = explicit[n] + (state[0] @ weight_hh.T).unflatten(-1, (gates, -1))
         moved = local.push_step(n, da, state)
-        state = tuple(
-            more if R is None else R[index][n] + more for index, more in enumerate(moved)
-        )
+        state = tuple(more if R is None else R[index][n] + more for index, more in enumerate(moved))
         products.append(da)
         changes.append(state)
     return torch.stack(products), tuple(torch.stack(p) for p in zip(*changes, strict=True))

@@ -39,9 +39,7 @@ class Snapshot:
             for key, entry in self._state.items():
                 state[key].clear()
                 state[key].update({name: _restored(saved) for name, saved in entry.items()})
-            for group, saved_group in zip(
-                self._optimizer.param_groups, self._groups, strict=True
-            ):
+            for group, saved_group in zip(self._optimizer.param_groups, self._groups, strict=True):
                 group.update({name: _restored(saved) for name, saved in saved_group.items()})
 
 

@@ -64,11 +64,7 @@ class Stack:
 def find_stacks(model: nn.Module) -> list[Stack]:
     """Every recurrent module of the model, or an InvalidArgument that says what to do."""
     stacks = [stack for name, module in model.named_modules() if (stack := _stack(name, module))]
-    inside = {
-        id(part)
-        for stack in stacks
-        for part in stack.module.modules()
-    }
+    inside = {id(part) for stack in stacks for part in stack.module.modules()}
     for name, module in model.named_modules():
         if isinstance(module, nn.RNNCellBase) and id(module) not in inside:
             raise InvalidArgument(
@@ -115,4 +111,6 @@ def _known_cell(name: str, module: nn.RNNBase) -> Cell:
 def _named_weights(module: nn.Module, layer: int, direction: int) -> LayerWeights:
     suffix = f"_l{layer}" + ("_reverse" if direction else "")
     names = (*cells.LINEAR, "weight_hr")
-    return {name: getattr(module, name + suffix) for name in names if hasattr(module, name + suffix)}
+    return {
+        name: getattr(module, name + suffix) for name in names if hasattr(module, name + suffix)
+    }

@@ -164,9 +164,7 @@ class Transport:
                 change = changes[direction]
                 assert change is not None
                 by_u = self._changed_hand_down(index, direction, layer, deltas, change)
-            turned = Scaled(
-                (self._own(by_u, direction),), self._own(deltas.exponents, direction)
-            )
+            turned = Scaled((self._own(by_u, direction),), self._own(deltas.exponents, direction))
             total = turned if total is None else _sum(total, turned)
         if total is None:
             return [None] * len(below)
@@ -243,7 +241,10 @@ class Transport:
         dby_x = layer.local.pull(change.g).x
         if self._estimator == "full":
             dby_x = dby_x + self._bent(layer, known, update).x
-        return dby_x.flatten(-2) @ layer.run.weights["weight_ih"] + by_x.flatten(-2) @ update["weight_ih"]
+        return (
+            dby_x.flatten(-2) @ layer.run.weights["weight_ih"]
+            + by_x.flatten(-2) @ update["weight_ih"]
+        )
 
     def _push(self, update: StackWeights) -> None:
         """The change of every state along the update, layer by layer; the inputs are held."""
