@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -26,6 +27,25 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+# Signatures name these as the code does, not as the pages-long unions that they stand for.
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        "Array",
+        "ArrayLike",
+        "DTypeLike",
+        "Output",
+        "Engine",
+        "Estimator",
+        "Measure",
+        "Convention",
+        "Policy",
+        "Orientation",
+        "OnSkip",
+        "Task",
+    )
+}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
@@ -41,6 +61,24 @@ def escape_bars(
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+def plain_aliases(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """An alias inside another type is a wrapped name; unwrap it."""
+
+    def unwrapped(text: str | None) -> str | None:
+        return text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+
+    return unwrapped(signature), unwrapped(returns)
+
+
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", lambda app: figures.draw(HERE / "_build" / "figures"))
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-signature", plain_aliases)
