@@ -72,6 +72,9 @@ class ReferenceFlow(Flow):
             target = self.t.astype(np.float64)
             losses = 0.5 * ((self.outputs - target) ** 2).sum(axis=-1)
         e = self.outputs - target
+        if net.output == "softmax":  # -(the others), since p - 1 cancels where p is near 1
+            others = np.where(target == 1, 0, self.outputs).sum(axis=-1, keepdims=True)
+            e = np.where(target == 1, -others, self.outputs)
         if self.per_step:
             active = self._active()
             e, losses = e * active[..., None], losses * active
@@ -179,6 +182,8 @@ class ReferenceFlow(Flow):
         if self.net.output == "linear":
             return dy
         p = self.outputs
+        # Taken relative to the likeliest class, nothing cancels where it has nearly all of p.
+        dy = dy - np.take_along_axis(dy, p.argmax(axis=-1, keepdims=True), axis=-1)
         de: Array = p * (dy - (p * dy).sum(axis=-1, keepdims=True))
         return de
 
