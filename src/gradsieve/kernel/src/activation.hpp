@@ -86,9 +86,9 @@ GRADSIEVE_INLINE Activation<Real> activate(Vector<Real> a) {
     Vector<Real> q = broadcast(E::polynomial[degree]);
 #pragma GCC unroll 16
     for (int i = degree - 1; i >= 0; --i) q = q * f + E::polynomial[i];
-    const Vector<Real> power_f = power * f;
-    const Vector<Real> exponential = power_f * q + power;     // e^(2x)/4
-    const Vector<Real> m = power_f * q + (power - Real(0.25));  // expm1(2x)/4
+    const Vector<Real> p = q * f;                              // e^(2f) - 1
+    const Vector<Real> exponential = power * p + power;        // e^(2x)/4
+    const Vector<Real> m = power * p + (power - Real(0.25));  // expm1(2x)/4
     const Vector<Real> r = reciprocal<Real>(Real(0.25) + exponential);
     return {with_sign_of<Real>(m * r, a), exponential * (r * r)};
 }

@@ -1,0 +1,168 @@
+"""The compiled kernel against the float64 reference: any sizes, both precisions, every vector set."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradsieve.kernel import NativeFlow, available_isas, predict
+from gradsieve.reference import predict as reference_predict
+from kernel_problems import Problem, problems, problems_with_targets_at_every_step, sizes
+
+every_isa = pytest.mark.parametrize("isa", available_isas())
+
+
+def native(problem):
+    return NativeFlow(problem.net, problem.u, problem.t, problem.starts, isa=problem.isa)
+
+
+def check_flow(problem):
+    flow = native(problem)
+    problem.check("loss", flow.loss, lambda reference: reference.loss)
+    for name in ("states", "slopes", "deltas", "outputs", "errors"):
+        problem.check(name, getattr(flow, name), lambda reference: getattr(reference, name))  # noqa: B023
+    problem.check("gradient", flow.gradient.flat, lambda reference: reference.gradient.flat)
+    direction = problem.direction(1, 1.0)
+    problem.check(
+        "example products",
+        flow.example_products(direction),
+        lambda reference: reference.example_products(direction),
+    )
+    np.testing.assert_allclose(
+        flow.example_products(direction).sum(),
+        np.dot(flow.gradient.flat.astype(float), direction.flat.astype(float)),
+        atol=1e-4 * np.linalg.norm(flow.gradient.flat) * np.linalg.norm(direction.flat),
+    )
+
+
+@settings(max_examples=150)
+@given(problems)
+def test_a_flow_is_that_of_the_reference(problem):
+    check_flow(problem)
+
+
+@given(problems_with_targets_at_every_step)
+def test_a_flow_with_targets_at_every_step_is_that_of_the_reference(problem):
+    check_flow(problem)
+
+
+def in_true_units(norms):
+    near, far = np.ldexp(1.0, norms.near_exponent), np.ldexp(1.0, norms.far_exponent)
+    return np.array([norms.near_norm * near, norms.far_norm * far, norms.far_square * far * far])
+
+
+def slopes_in_true_units(norms):
+    return np.ldexp([norms.near_slope, norms.far_slope], [norms.near_exponent, norms.far_exponent])
+
+
+@settings(max_examples=150)
+@given(problems, st.sampled_from(["full", "frozen"]), st.sampled_from([1e-3, 0.1]))
+def test_norms_and_their_change_agree_at_every_horizon(problem, estimator, size):
+    flow, update = native(problem), problem.direction(2, size)
+    for horizon in range(1, problem.u.shape[0]):
+
+        def of_reference(reference, horizon=horizon):
+            return reference.norms(update, horizon, estimator)
+
+        norms, expected = flow.norms(update, horizon, estimator), of_reference(problem.reference)
+        without = flow.norms(None, horizon, estimator)
+        np.testing.assert_array_equal(in_true_units(without), in_true_units(norms))
+        assert without.near_slope == without.far_slope == without.far_product == 0
+        for index, name in enumerate(("near norm", "far norm", "far square")):
+            problem.check(
+                name,
+                in_true_units(norms)[index],
+                lambda reference, index=index: in_true_units(of_reference(reference))[index],  # noqa: B023
+            )
+        if expected.far_square == 0:
+            continue
+        relative = expected.far_product / expected.far_square  # dS / (2S)
+        if abs(relative) > 1e-4 and well_posed(problem, of_reference, relative):
+            assert np.sign(norms.far_product) == np.sign(expected.far_product)
+        scale = in_true_units(expected)[1]
+        change = slopes_in_true_units(norms) - slopes_in_true_units(expected)
+        shaken = slopes_in_true_units(of_reference(problem.shaken)) - slopes_in_true_units(expected)
+        room = 2e-5 if problem.dtype == np.float32 else 2e-12
+        near = abs(expected.near_slope) + expected.near_norm
+        far = abs(expected.far_slope) + expected.far_norm
+        assert abs(change[0]) <= room * np.ldexp(near, expected.near_exponent) + 10 * abs(shaken[0])
+        assert abs(change[1]) <= room * scale / expected.far_norm * far + 10 * abs(shaken[1])
+
+
+def well_posed(problem, of_reference, relative):
+    """Whether the last bit of the weights leaves the sign of dS alone."""
+    shaken = of_reference(problem.shaken)
+    return abs(shaken.far_product / shaken.far_square - relative) < 0.1 * abs(relative)
+
+
+@settings(max_examples=150)
+@given(problems, st.sampled_from(["S", "Q"]), st.sampled_from(["full", "frozen"]))
+def test_the_derivative_of_S_and_Q_agrees_at_every_horizon(problem, of, estimator):
+    flow, steps = native(problem), problem.u.shape[0]
+    for horizon in range(1, steps):
+        units = 4.0 ** int(flow.exponents[steps - horizon - 1]) if of == "S" else 1.0
+        if not problem.reference.scaled_deltas[steps - horizon - 1].any():
+            continue  # every sequence begins later: there is nothing to differentiate
+
+        def of_reference(reference, horizon=horizon):
+            units = 4.0 ** int(reference.exponents[steps - horizon - 1]) if of == "S" else 1.0
+            return reference.norm_gradient(horizon, of, estimator).flat * units
+
+        slope = flow.norm_gradient(horizon, of, estimator).flat.astype(float) * units
+        problem.check(f"derivative of {of}", slope, of_reference)
+
+
+@settings(max_examples=150)
+@given(problems)
+def test_deltas_stay_within_reach_of_a_float_and_padding_stays_out_of_them(problem):
+    flow = native(problem)
+    largest = np.abs(flow.scaled_deltas).max(axis=(1, 2))
+    assert ((largest == 0) | ((largest > 2.0**-26) & (largest <= 2.0**24))).all()
+
+
+@given(
+    sizes,
+    st.integers(1, 200),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["softmax", "linear"]),
+    st.sampled_from(available_isas()),
+)
+def test_predictions_agree_for_any_number_of_sequences(
+    sizes, sequences, per_step, unequal, output, isa
+):
+    steps, _, *others = sizes
+    problem = Problem((steps, sequences, *others), output, isa=isa, unequal=unequal)
+    outputs = predict(problem.net, problem.u, problem.starts, per_step, isa)
+    assert outputs.dtype == problem.dtype
+    expected = reference_predict(problem.net, problem.u, problem.starts, per_step)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5 * np.abs(expected).max(), rtol=0)
+
+
+@every_isa
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_network_of_the_papers_size_agrees(isa, dtype):
+    problem = Problem((100, 10, 6, 100, 4), dtype=dtype, isa=isa)
+    check_flow(problem)
+    update = problem.direction(3, 1e-4)
+    flow = native(problem)
+    for estimator in ("full", "frozen"):
+        norms = flow.norms(update, 99, estimator)
+        problem.check(
+            "dS/(2S)",
+            norms.far_product / norms.far_square,
+            lambda reference, estimator=estimator: (
+                lambda expected: expected.far_product / expected.far_square
+            )(reference.norms(update, 99, estimator)),
+        )
+        problem.check(
+            "derivative of Q",
+            flow.norm_gradient(99, "Q", estimator).flat,
+            lambda reference, estimator=estimator: reference.norm_gradient(99, "Q", estimator).flat,
+        )
+
+
+@every_isa
+def test_every_vector_set_splits_a_large_product_the_same(isa):
+    problem = Problem((3, 300, 30, 130, 20), isa=isa)
+    check_flow(problem)
