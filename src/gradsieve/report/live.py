@@ -8,6 +8,7 @@ another host, so that a web page elsewhere cannot read a run through a rebound d
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -29,6 +30,7 @@ from gradsieve.report.runs import (
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8642
+REST = 10  # so many times as long as reading took, nothing is read: the run needs the machine
 Signature = tuple[tuple[str, int, int], ...]
 
 
@@ -39,6 +41,7 @@ class Watched:
     folder: Path
     title: str
     _signature: Signature | None = None
+    _rest_until: float = 0.0
     _content: Content = field(default_factory=lambda: content([]))
     _answer: bytes = b""
     _lock: Lock = field(default_factory=Lock)
@@ -55,6 +58,10 @@ class Watched:
             return self._answer, f'"{hashlib.sha256(self._answer).hexdigest()[:20]}"'
 
     def _refresh(self) -> None:
+        """Read the folder again if it has changed, but spend at most a tenth of the time on it."""
+        started = time.monotonic()
+        if started < self._rest_until:
+            return
         signature = _signature(self.folder)
         if signature == self._signature:
             return
@@ -62,6 +69,7 @@ class Watched:
         self._content = content(runs)
         self._answer = self._content.as_json(state=_state(runs)).encode()
         self._signature = signature
+        self._rest_until = started + REST * (time.monotonic() - started)
 
 
 def _signature(folder: Path) -> Signature:

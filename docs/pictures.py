@@ -1,0 +1,74 @@
+"""The pictures of the report in README and docs, taken of a real one by headless Chromium.
+
+gradsieve demo -o runs/demo && python docs/pictures.py runs/demo/report.html
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+IMAGES = Path(__file__).parent / "images"
+SHOTS = {  # name: width, theme, the elements from the top of the first to the bottom of the last
+    "report-light": (1180, "light", "header", "#all-networks"),
+    "report-dark": (1180, "dark", "header", "#all-networks"),
+    "network-light": (1180, "light", "#one-network", "#figure-prediction"),
+    "network-dark": (1180, "dark", "#one-network", "#figure-prediction"),
+}
+
+
+def open_browser(profile: str) -> Any:
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(argument)
+    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+def take(browser: Any, address: str, width: int, theme: str, first: str, last: str) -> bytes:
+    feature = {"name": "prefers-color-scheme", "value": theme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(address)
+    time.sleep(1)
+    top, bottom = browser.execute_script(
+        "return [document.querySelector(arguments[0]).getBoundingClientRect().top,"
+        " document.querySelector(arguments[1]).getBoundingClientRect().bottom];",
+        first,
+        last,
+    )
+    clip = {"x": 0, "y": max(0, top - 8), "width": width, "height": bottom - top + 16, "scale": 1}
+    picture = browser.execute_cdp_cmd(
+        "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
+    )
+    return base64.b64decode(picture["data"])
+
+
+def main(report: Path) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = open_browser(profile)
+        try:
+            for name, shot in SHOTS.items():
+                picture = take(browser, report.resolve().as_uri(), *shot)
+                (IMAGES / f"{name}.png").write_bytes(picture)
+        finally:
+            browser.quit()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
