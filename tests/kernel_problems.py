@@ -31,7 +31,7 @@ class Problem:
 
     @property
     def shaken(self):
-        """The reference's answer to weights that differ in their last bit: what is ill-posed shows."""
+        """The reference's answer to weights changed in their last bit: shows what is ill-posed."""
         if self._shaken is None:
             signs = np.random.default_rng(0).choice([-1.0, 1.0], self.net.flat.size)
             flat = self.net.flat.astype(np.float64) * (1 + signs * np.finfo(self.dtype).eps)

@@ -1,4 +1,4 @@
-"""The compiled kernel against the float64 reference: any sizes, both precisions, every vector set."""
+"""The compiled kernel against the reference: any sizes, both precisions, every vector set."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_norms_and_their_change_agree_at_every_horizon(problem, estimator, size)
             problem.check(
                 name,
                 in_true_units(norms)[index],
-                lambda reference, index=index: in_true_units(of_reference(reference))[index],  # noqa: B023
+                lambda reference, index=index: in_true_units(of_reference(reference))[index],
             )
         if expected.far_square == 0:
             continue

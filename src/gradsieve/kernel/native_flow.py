@@ -6,14 +6,15 @@ that a training loop pays for the gradient alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Estimator, Flow, Measure, Norms
 from gradsieve.kernel import _native
 from gradsieve.network import SRN, Array, Weights
+
+_Workspace = _native.Workspace32 | _native.Workspace64
+_Sizes = tuple[int, int, int, int, int, bool, bool]
 
 
 class NativeFlow(Flow):
@@ -37,23 +38,24 @@ class NativeFlow(Flow):
         steps, batch, _ = u.shape
         sizes = (steps, batch, net.inputs, net.hidden, net.outputs, softmax, per_step)
         self._gradient: Weights | None = None
-        workspace = reuse._reusable(sizes, net, isa) if isinstance(reuse, NativeFlow) else None
+        workspace: _Workspace | None = None
+        if isinstance(reuse, NativeFlow):
+            workspace = reuse._reusable(sizes, net, isa)
+            self._gradient = reuse._gradient if workspace is not None else None
         if workspace is None:
             kind = _native.Workspace64 if net.dtype == np.float64 else _native.Workspace32
             workspace = kind(*sizes, isa)
-        elif isinstance(reuse, NativeFlow):
-            self._gradient = reuse._gradient
-        self._workspace = workspace
+        self._workspace: _Workspace = workspace
         self.loss = workspace.backpropagate(_flat(net, net), u, t, starts)
         self._generation = workspace.generation
 
-    def _reusable(self, sizes: tuple[Any, ...], net: SRN, isa: str) -> Any:
+    def _reusable(self, sizes: _Sizes, net: SRN, isa: str) -> _Workspace | None:
         """The workspace, if it has these sizes and this precision."""
         space = self._workspace
         fits = space.sizes == sizes and self._like.dtype == net.dtype
         return space if fits and isa in ("", space.isa) else None
 
-    def _live(self) -> Any:
+    def _live(self) -> _Workspace:
         if self._workspace.generation != self._generation:
             raise InvalidArgument(
                 "this flow's memory was given to a later one by reuse=; it holds no values any more"
@@ -61,8 +63,7 @@ class NativeFlow(Flow):
         return self._workspace
 
     def _array(self, name: str) -> Array:
-        array: Array = self._live().array(name)
-        return array
+        return self._live().array(name)
 
     @property
     def net(self) -> SRN:  # type: ignore[override]
@@ -112,18 +113,14 @@ class NativeFlow(Flow):
         return self._like.like(flat)
 
     def example_products(self, direction: Weights) -> Array:
-        products: Array = self._live().example_products(_flat(direction, self._like))
-        return products
+        return self._live().example_products(_flat(direction, self._like))
 
 
-def predict(
-    net: SRN, u: Array, starts: Array | None, per_step: bool, isa: str = ""
-) -> Array:
+def predict(net: SRN, u: Array, starts: Array | None, per_step: bool, isa: str = "") -> Array:
     """Outputs (B,O) at the last step, or (T,B,O) at every step; see `gradsieve.flow.predict`."""
-    outputs: Array = _native.predict(
+    return _native.predict(
         _flat(net, net), u, starts, net.hidden, net.outputs, net.output == "softmax", per_step, isa
     )
-    return outputs
 
 
 def _flat(weights: Weights, like: Weights) -> Array:
