@@ -23,7 +23,12 @@ from gradsieve.sieve import Sieve
 from gradsieve.training import Run, Settings, run_one
 
 SETTINGS = Settings(
-    learning_rate=1e-3, clip=1.0, validate_every=5, sizes=(20_000, 1_000, 2_000), stop_at=0.99
+    learning_rate=1e-3,
+    clip=1.0,
+    validate_every=5,
+    sizes=(20_000, 1_000, 2_000),
+    stop_at=0.99,
+    probe_every=1,  # a look inside at every record: the report's heat map is made of them
 )
 SIEVE = Sieve(q_range=(-2.0, 0.5), policy="steer")
 VARIANCE = 0.01
