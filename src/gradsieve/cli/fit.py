@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,6 +27,7 @@ from gradsieve.data import MAX_VALUES
 from gradsieve.fitting import (
     NETWORK,
     Fitted,
+    OnRecord,
     Recipe,
     outcome,
     sieve_reasons,
@@ -75,7 +78,7 @@ def fit(
     patience: Annotated[
         int, typer.Option(help="Stop after so many epochs without a better network.")
     ] = 100,
-    networks: Annotated[int, typer.Option(help="Initial networks that the search tries.")] = 2,
+    networks: Annotated[int, typer.Option(help="Initial networks that the search tries.")] = 4,
     validation_share: Annotated[
         float, typer.Option(help="Share of the series that choose the network.")
     ] = 0.2,
@@ -110,23 +113,13 @@ def fit(
         patience=patience,
         seed=seed,
     )
+    read = read_table(data, kind, per, series, time, target, feature, max_values)
+    tested = None
+    if test is not None:
+        per_read = "step" if read.per_step else "series"
+        tested = read_table(test, read.kind, per_read, series, time, target, feature, max_values)
     with whole_folder(output, force) as folder:
-        read = read_table(data, kind, per, series, time, target, feature, max_values)
-        tested = None
-        if test is not None:
-            per_read = "step" if read.per_step else "series"
-            tested = read_table(
-                test, read.kind, per_read, series, time, target, feature, max_values
-            )
         with RunsProgress(Console(stderr=True)) as progress:
-            rows: dict[str, object] = {}
-
-            def show(name: str, record: dict[str, object]) -> None:
-                if name not in rows:
-                    last = epochs if name.startswith("final") else recipe.search_epochs
-                    rows[name] = progress.row(name, last)
-                rows[name](record)  # type: ignore[operator]
-
             fitted = fit_sequences(
                 read,
                 recipe,
@@ -136,13 +129,28 @@ def fit(
                 name=data.stem,
                 folder=folder / "runs",
                 jobs=jobs,
-                on_record=show,
+                on_record=_shown(progress, recipe.trials),
             )
         write_outcome(fitted, folder)
     if as_json:
         print(json.dumps(outcome(fitted) | {"output": str(output)}))
     else:
         say(Console(highlight=False, soft_wrap=True), fitted, output)
+
+
+def _shown(progress: RunsProgress, trials: int) -> OnRecord:
+    """All trials of the search as one row, and each final run as its own."""
+    rows: dict[str, Callable[[dict[str, Any]], None]] = {}
+    searched = itertools.count(1)
+
+    def show(name: str, last_epoch: int, record: dict[str, Any]) -> None:
+        search = not name.startswith("final")
+        key = f"search, {trials} trials" if search else name
+        if key not in rows:
+            rows[key] = progress.row(key, last_epoch * trials if search else last_epoch)
+        rows[key](record | {"epoch": next(searched)} if search else record)
+
+    return show
 
 
 def say(console: Console, fitted: Fitted, output: Path) -> None:

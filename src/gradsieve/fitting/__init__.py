@@ -9,7 +9,7 @@ from gradsieve.fitting._fit import Fitted, fit
 from gradsieve.fitting._folder import NETWORK, outcome, sieve_reasons, whole_folder, write_outcome
 from gradsieve.fitting._interval import Score, score
 from gradsieve.fitting._recipe import Recipe
-from gradsieve.fitting._search import Trial
+from gradsieve.fitting._search import OnRecord, Trial
 from gradsieve.fitting._task import OwnTask
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Score",
     "score",
     "Trial",
+    "OnRecord",
     "OwnTask",
     "NETWORK",
     "outcome",

@@ -13,7 +13,7 @@ from gradsieve.diagnosis import Diagnosis, diagnose
 from gradsieve.errors import InvalidArgument
 from gradsieve.fitting._interval import Score, score
 from gradsieve.fitting._recipe import Recipe
-from gradsieve.fitting._search import Trial, initial_network, search
+from gradsieve.fitting._search import OnRecord, Trial, initial_network, search
 from gradsieve.fitting._task import OwnTask
 from gradsieve.model import Model
 from gradsieve.network import SRN
@@ -44,7 +44,7 @@ def fit(
     name: str = "own sequences",
     folder: Path | None = None,
     jobs: int | None = None,
-    on_record: Callable[[str, dict[str, Any]], None] | None = None,
+    on_record: OnRecord | None = None,
 ) -> Fitted:
     """Train a network on these sequences.
 
@@ -57,7 +57,7 @@ def fit(
         name: what the report calls the task.
         folder: where the final run is recorded.
         jobs: trials that run at a time; this machine's cores by default.
-        on_record: called with a run's name and each of its records.
+        on_record: called with a run's name, its last epoch and each of its records.
     """
     began = time.perf_counter()
     recipe = recipe or Recipe()
@@ -77,6 +77,7 @@ def fit(
                 "variance": recipe.initial_variance(train),
             },
             on_record=_named(
+                recipe.epochs,
                 on_record,
                 f"final {number + 1}: rate {trial.learning_rate:g}, noise {trial.noise:g}",
             ),
@@ -137,6 +138,6 @@ def _renumbered(train: Sequences, test_data: Sequences) -> Sequences:
 
 
 def _named(
-    on_record: Callable[[str, dict[str, Any]], None] | None, name: str
+    epochs: int, on_record: OnRecord | None, name: str
 ) -> Callable[[dict[str, Any]], None] | None:
-    return None if on_record is None else lambda record: on_record(name, record)
+    return None if on_record is None else lambda record: on_record(name, epochs, record)

@@ -34,15 +34,16 @@ def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
         raise InvalidArgument(
             f"{target}: is there already; choose another output folder, or --force to replace it"
         )
+    existing = next(parent for parent in target.absolute().parents if parent.exists())
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.partial-")
+        made = tempfile.mkdtemp(dir=existing, prefix=f".{target.name}.partial-")
     except OSError as error:
         raise GradsieveError(f"{target}: cannot be made ({error.strerror or error})") from error
     work = Path(made)
     try:
         yield work
         work.chmod(0o755)
+        target.parent.mkdir(parents=True, exist_ok=True)
         _move(work, target)
     except OSError as error:
         raise GradsieveError(f"{target}: cannot be written ({error.strerror or error})") from error

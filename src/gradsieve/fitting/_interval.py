@@ -30,8 +30,9 @@ class Score:
 def score(model: Model, data: Sequences, engine: Engine = "native") -> Score:
     """The model's score on these sequences.
 
-    The interval is Wilson's for one class a sequence, and else a bootstrap over whole sequences,
-    since the steps of one sequence are not independent.
+    The interval of an accuracy is Wilson's, with as many trials as there are sequences also where
+    there is a target at every step: steps of one sequence may all stand and fall together. That of
+    R² is a bootstrap over whole sequences.
     """
     targets, outputs = model.targets_of(data), model.outputs(data, engine)
     if model.classes is None:
@@ -42,26 +43,22 @@ def score(model: Model, data: Sequences, engine: Engine = "native") -> Score:
     seen = np.unique(targets)
     balanced = float(np.mean([right[targets == number].mean() for number in seen]))
     value = float(right.mean())
-    if data.per_step:
-        low, high = _bootstrap(data, right[:, None].astype(float), None)
-    else:
-        low, high = wilson(int(right.sum()), data.count)
+    low, high = wilson(value, data.count)
     return Score(value, low, high, balanced, data.count)
 
 
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """Wilson's interval for a share: never outside [0, 1], sensible at its ends."""
-    share = right / count
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Wilson's interval for a share of `count` trials: sensible also at 0 and 1."""
     centre = (share + Z * Z / (2 * count)) / (1 + Z * Z / count)
     half = (
         Z
         / (1 + Z * Z / count)
         * math.sqrt(share * (1 - share) / count + Z * Z / (4 * count * count))
     )
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
-def _bootstrap(data: Sequences, outputs: Array, targets: Array | None) -> tuple[float, float]:
+def _bootstrap(data: Sequences, outputs: Array, targets: Array) -> tuple[float, float]:
     generator = np.random.Generator(np.random.PCG64(0))
     rows = [
         data.steps_of([number]) if data.per_step else np.array([number])
@@ -70,9 +67,6 @@ def _bootstrap(data: Sequences, outputs: Array, targets: Array | None) -> tuple[
     values = []
     for _ in range(RESAMPLES):
         drawn = np.concatenate([rows[n] for n in generator.integers(0, data.count, data.count)])
-        if targets is None:
-            values.append(float(outputs[drawn].mean()))
-        else:
-            values.append(r_squared(outputs[drawn], targets[drawn]))
+        values.append(r_squared(outputs[drawn], targets[drawn]))
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)

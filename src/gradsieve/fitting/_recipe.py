@@ -1,6 +1,6 @@
 """How a network is trained on a person's data, and what is chosen where nothing is said.
 
-The defaults come from trials on the four data sets of `gradsieve.benchmarks.own_data`: clipping
+The defaults come from trials on the first four data sets of benchmarks/own_data.py: clipping
 at 1 and steering with a searched step trained most evenly; skipping starved data sets whose
 gradient starts out of range, and an adaptive step size was no better.
 """
@@ -36,7 +36,7 @@ class Recipe:
             spread; None searches.
         noises: what the search tries.
         networks: initial networks that the search tries with each rate and noise.
-        search_epochs: of each trial.
+        search_updates: minibatches of each trial, about.
         finalists: trials that are trained to the end, of which the best is taken.
         sieve: the policy, or "off".
         q_range: the sieve's safe range of Q.
@@ -52,8 +52,8 @@ class Recipe:
     rates: tuple[float, ...] = RATES
     noise: float | None = None
     noises: tuple[float, ...] = NOISES
-    networks: int = 2
-    search_epochs: int = 40
+    networks: int = 4
+    search_updates: int = 800
     finalists: int = 3
     sieve: Policy | Literal["off"] = "steer"
     q_range: tuple[float, float] = (-1.0, 1.0)
@@ -68,7 +68,7 @@ class Recipe:
     engine: Engine = "native"
 
     def __post_init__(self) -> None:
-        for name in ("networks", "search_epochs", "finalists", "epochs", "patience", "batch"):
+        for name in ("networks", "search_updates", "finalists", "epochs", "patience", "batch"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"{name} is {getattr(self, name)}; it must be at least 1")
         for name in ("hidden", "iterations"):
@@ -88,6 +88,12 @@ class Recipe:
         if self.seed < 0:
             raise InvalidArgument(f"seed is {self.seed}; it must be at least 0")
 
+    @property
+    def trials(self) -> int:
+        """How many runs the search makes."""
+        rates = 1 if self.learning_rate is not None else len(self.rates)
+        return self.networks * rates * (1 if self.noise is not None else len(self.noises))
+
     def units(self, train: Sequences) -> int:
         if self.hidden is not None:
             return self.hidden
@@ -103,10 +109,18 @@ class Recipe:
             return None
         return Sieve(q_range=self.q_range, policy=self.sieve, horizon=horizon)
 
+    def iterations_of(self, train: Sequences) -> int:
+        if self.iterations is not None:
+            return self.iterations
+        seen_once = math.ceil(train.count / self.batch)
+        return min(max(seen_once, LEAST_ITERATIONS), MOST_ITERATIONS)
+
+    def search_epochs(self, train: Sequences) -> int:
+        return math.ceil(self.search_updates / self.iterations_of(train))
+
     def settings(self, train: Sequences, learning_rate: float, epochs: int) -> Settings:
         """The trainer's settings. With a target at every step, its sum becomes a mean over them."""
         targets = float(train.lengths.mean()) if train.per_step else 1.0
-        seen_once = math.ceil(train.count / self.batch)
         return Settings(
             sieve=self.the_sieve(train),
             learning_rate=learning_rate / targets,
@@ -114,7 +128,7 @@ class Recipe:
             clip=None if self.clip is None else self.clip * targets,
             batch=self.batch,
             epochs=epochs,
-            iterations=self.iterations or min(max(seen_once, LEAST_ITERATIONS), MOST_ITERATIONS),
+            iterations=self.iterations_of(train),
             seed=self.seed,
             stop_at=None,
             patience=self.patience,

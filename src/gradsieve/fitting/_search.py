@@ -20,6 +20,8 @@ from gradsieve.fitting._task import OwnTask
 from gradsieve.network import SRN
 from gradsieve.training import run_one
 
+OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its last epoch, a record
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -28,8 +30,8 @@ class Trial:
     learning_rate: float
     noise: float
     network: int  # seed of its initial weights
-    validation_loss: float
-    validation_accuracy: float
+    validation_loss: float | None  # None where there was nothing to choose from
+    validation_accuracy: float | None
 
 
 def initial_network(task: OwnTask, recipe: Recipe, number: int) -> SRN:
@@ -48,12 +50,16 @@ def search(
     task: OwnTask,
     recipe: Recipe,
     jobs: int | None = None,
-    on_record: Callable[[str, dict[str, Any]], None] | None = None,
+    on_record: OnRecord | None = None,
 ) -> list[Trial]:
     """All trials, the best first."""
     rates = recipe.rates if recipe.learning_rate is None else (recipe.learning_rate,)
     noises = recipe.noises if recipe.noise is None else (recipe.noise,)
     asked = list(product(range(recipe.networks), rates, noises))
+    if len(asked) == 1:
+        number, rate, noise = asked[0]
+        return [Trial(rate, noise, number, None, None)]
+    epochs = recipe.search_epochs(task.parts.train)
     stop = threading.Event()
 
     def one(number: int, rate: float, noise: float) -> Trial:
@@ -61,8 +67,8 @@ def search(
         run = run_one(
             initial_network(task, recipe, number),
             replace(task, noise=noise),
-            recipe.settings(task.parts.train, rate, recipe.search_epochs),
-            on_record=None if on_record is None else lambda record: on_record(name, record),
+            recipe.settings(task.parts.train, rate, epochs),
+            on_record=None if on_record is None else lambda record: on_record(name, epochs, record),
             stop=stop,
         )
         return Trial(rate, noise, number, run.validation_loss, run.validation_accuracy)
@@ -74,4 +80,4 @@ def search(
         except BaseException:
             stop.set()
             raise
-    return sorted(trials, key=lambda trial: trial.validation_loss)
+    return sorted(trials, key=lambda trial: trial.validation_loss or 0.0)

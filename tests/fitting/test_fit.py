@@ -1,0 +1,172 @@
+"""Fitting learns what can be learned, from a seed, on exactly the parts it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gradsieve.data import Parts, Scaling, Sequences, from_arrays, split
+from gradsieve.errors import InvalidArgument
+from gradsieve.fitting import OwnTask, Recipe, fit, score
+from gradsieve.fitting._interval import wilson
+from gradsieve.fitting._task import with_noisy_copies
+from gradsieve.flow import predict
+from gradsieve.network import SRN
+from gradsieve.training.data import draw
+from gradsieve.training.run import evaluate
+
+QUICK = Recipe(hidden=10, rates=(0.01, 0.03), noises=(0.0,), networks=1, finalists=1, epochs=60,
+               search_updates=200)  # fmt: skip
+
+
+def first_value_classes(count: int, seed: int = 0, per_step: bool = False) -> Sequences:
+    """Sequences of unequal length whose class is the sign of their first value."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(6, 15, count)
+    sequences = [generator.standard_normal((length, 1)) * 0.3 for length in lengths]
+    signs = generator.integers(0, 2, count)
+    for sequence, sign in zip(sequences, signs, strict=True):
+        sequence[0] += 4.0 * sign - 2.0
+    targets = np.repeat(signs, lengths) if per_step else signs
+    return from_arrays([s * 100 + 40 for s in sequences], targets, ("minus", "plus"), per_step)
+
+
+@pytest.mark.parametrize("per_step", [False, True])
+def test_the_first_value_is_remembered_over_unequal_lengths(per_step: bool) -> None:
+    fitted = fit(first_value_classes(120, per_step=per_step), QUICK)
+    assert fitted.score.value > 0.95
+    assert fitted.score.low < fitted.score.value <= fitted.score.high
+    assert fitted.diagnosis.reach >= 5
+
+
+def test_a_regression_at_every_step_is_learned_in_the_datas_units() -> None:
+    generator = np.random.default_rng(0)
+    sequences = [generator.standard_normal((length, 1)) for length in [10, 14, 18] * 20]
+    running = np.concatenate([np.cumsum(s[:, 0])[:, None] / 2 for s in sequences]) * 1000 + 5000
+    data = from_arrays(sequences, running, per_step=True)
+    fitted = fit(data, replace(QUICK, epochs=150))
+    assert fitted.score.value > 0.8
+    outputs = fitted.model.outputs(data)
+    assert abs(outputs.mean() - 5000) < 300
+
+
+def test_the_same_seed_gives_the_same_network_whatever_runs_beside_it() -> None:
+    data = first_value_classes(60)
+    recipe = replace(QUICK, networks=2, epochs=5, search_updates=40)
+    one, two = fit(data, recipe, jobs=1), fit(data, recipe, jobs=4)
+    np.testing.assert_array_equal(one.model.net.flat, two.model.net.flat)
+    assert one.trials == two.trials
+    other = fit(data, replace(recipe, seed=1), jobs=1)
+    assert other.task.parts.train.names != one.task.parts.train.names
+
+
+def test_scaling_comes_from_the_training_part_alone() -> None:
+    data = first_value_classes(60)
+    fitted = fit(data, replace(QUICK, epochs=2, search_updates=20))
+    expected = Scaling.of(fitted.task.parts.train)
+    np.testing.assert_array_equal(fitted.model.scaling.mean, expected.mean)
+    assert not np.array_equal(expected.mean, Scaling.of(data).mean)
+
+
+def test_a_test_file_with_other_class_numbers_is_matched_by_name() -> None:
+    data, other = first_value_classes(80), first_value_classes(40, seed=1)
+    turned = replace(other, targets=1 - other.targets, classes=("plus", "minus"))
+    same = fit(data, QUICK, test_data=other)
+    matched = fit(data, QUICK, test_data=turned)
+    assert same.score == matched.score
+    assert same.task.parts.train.count + same.task.parts.validation.count == 80
+
+
+def test_the_trainers_scores_ignore_steps_outside_of_sequences() -> None:
+    """Accuracy and loss of the loop, on unequal lengths per step, against each sequence alone."""
+    data = first_value_classes(30, per_step=True)
+    parts = split(data, 0.3, 0.3, seed=0)
+    task = OwnTask("own", parts, Scaling.of(parts.train))
+    net = SRN.random(1, 6, 2, variance=0.3, seed=0)
+    settings = QUICK.settings(parts.train, 0.01, 1)
+    held = draw(task, net, (1, 1, 1), 0).validation
+    accuracy, loss = evaluate(net, task, held, settings)
+    scaled = task.scaling.scaled(parts.validation)
+    right, losses = [], []
+    for number in range(scaled.count):
+        rows = scaled.steps_of([number])
+        y = predict(net, scaled.values[rows][:, None], "reference", per_step=True)[:, 0]
+        right += (y.argmax(axis=1) == scaled.targets[rows]).tolist()
+        losses += (-np.log(y[np.arange(len(y)), scaled.targets[rows]])).tolist()
+    assert accuracy == pytest.approx(np.mean(right))
+    assert loss == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_sequences_of_one_step_train_without_a_sieve() -> None:
+    generator = np.random.default_rng(0)
+    values = generator.standard_normal((80, 1, 2))
+    data = from_arrays(list(values), (values[:, 0, 0] > 0).astype(int), ("no", "yes"))
+    fitted = fit(data, QUICK)
+    assert fitted.run.settings.sieve is None
+    assert fitted.score.value > 0.8
+
+
+@pytest.mark.parametrize("policy", ["off", "skip", "select", "steer"])
+@pytest.mark.parametrize("per_step", [False, True])
+def test_every_policy_trains(policy: str, per_step: bool) -> None:
+    data = first_value_classes(40, per_step=per_step)
+    recipe = replace(QUICK, sieve=policy, epochs=3, search_updates=20)  # type: ignore[arg-type]
+    fitted = fit(data, recipe)
+    assert fitted.run.updates == 60
+    assert (fitted.run.settings.sieve is None) == (policy == "off")
+
+
+def test_noisy_copies_keep_the_originals_and_the_targets() -> None:
+    data = first_value_classes(50)
+    noisy = with_noisy_copies(data, 0.5)
+    np.testing.assert_array_equal(noisy.values[: len(data.values)], data.values)
+    assert noisy.count == 500
+    assert noisy.targets[450:].tolist() == data.targets.tolist()
+    difference = noisy.values[len(data.values) :] - np.tile(data.values, (9, 1))
+    assert difference.std() == pytest.approx(0.5, rel=0.1)
+    assert with_noisy_copies(data, 0.0) is data
+
+
+def test_wilsons_interval_is_that_of_the_textbook() -> None:
+    low, high = wilson(81 / 263, 263)  # Agresti & Coull's example
+    assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+    assert wilson(1.0, 10)[1] == 1
+    assert 0.5 < wilson(1.0, 10)[0] < 1
+    assert wilson(0.0, 10)[0] == 0
+
+
+def test_the_interval_of_steps_is_wider_than_if_steps_were_independent() -> None:
+    data = first_value_classes(30, per_step=True)
+    fitted = fit(data, replace(QUICK, epochs=2, search_updates=20), test=0.4)
+    tested = fitted.task.tested
+    found = score(fitted.model, tested)
+    steps = int(tested.lengths.sum())
+    low, high = wilson(found.value, steps)
+    assert found.high - found.low > high - low
+
+
+def test_a_constant_guess_is_the_training_parts_most_frequent_class() -> None:
+    data = first_value_classes(50)
+    parts = split(data, seed=0)
+    task = OwnTask("own", Parts(parts.train, parts.validation, parts.test), Scaling.of(parts.train))
+    assert parts.test is not None
+    guess = np.bincount(parts.train.targets).argmax()
+    assert task.constant_guess == (parts.test.targets == guess).mean()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"hidden": 0}, "hidden is 0"),
+        ({"sieve": "on"}, "sieve is 'on'; it may be 'off'"),
+        ({"rates": ()}, "rates is empty"),
+        ({"noise": -1.0}, "noise is -1.0"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_a_recipe_refuses_what_cannot_be(changed: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        Recipe(**changed)  # type: ignore[arg-type]
