@@ -31,12 +31,12 @@ KINDS = {
     "three bidirectional layers": (nn.RNN, {"bidirectional": True, "num_layers": 3}),
     "batch first": (nn.GRU, {"batch_first": True}),
 }
-T, B, I, H = 7, 3, 2, 4
+T, B, INPUTS, H = 7, 3, 2, 4
 
 
 def make(kind: str) -> nn.RNNBase:
     module_class, settings = KINDS[kind]
-    module = module_class(I, H, **settings)
+    module = module_class(INPUTS, H, **settings)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(1.5)
@@ -65,7 +65,7 @@ def check(module, optimizer, oracle, before, after, rel=1e-5):
     dS = (moved[0] - moved[1]) / (2 * scale)
     verdict = optimizer.last
     assert verdict.keep
-    assert verdict.Q == pytest.approx(Q, rel=1e-9)
+    assert pytest.approx(Q, rel=1e-9) == verdict.Q
     assert verdict.dS == pytest.approx(dS, rel=rel)
     assert verdict.relative == pytest.approx(dS / (2 * S), rel=rel)
 
@@ -79,7 +79,7 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
 def test_full_prediction_is_the_derivative_of_S_along_the_update(kind):
     module = make(kind)
     optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), **ALWAYS)
-    u = torch.randn(T, B, I)
+    u = torch.randn(T, B, INPUTS)
     outputs, _ = module(u.transpose(0, 1) if module.batch_first else u)
     gamma = torch.randn(B, outputs.shape[-1])
     last_gradient(module, outputs, gamma).backward()
@@ -94,7 +94,7 @@ def test_packed_sequences_are_judged_from_their_own_last_step(kind):
     module = make(kind)
     optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), **ALWAYS)
     lengths = [4, 7, 5]
-    u = torch.randn(T, B, I)
+    u = torch.randn(T, B, INPUTS)
     packed = pack_padded_sequence(u, torch.tensor(lengths), enforce_sorted=False)
     _, last = module(packed)
     h = last[0] if isinstance(last, tuple) else last
@@ -114,7 +114,7 @@ def test_given_initial_states_and_gradients_of_the_last_states_count(kind):
     optimizer = gst.Sieve(
         module, torch.optim.SGD(module.parameters(), lr=1e-2), horizon=3, **ALWAYS
     )
-    u = torch.randn(T, B, I)
+    u = torch.randn(T, B, INPUTS)
     own = module.num_layers * (2 if module.bidirectional else 1)
     parts = 2 if isinstance(module, nn.LSTM) else 1
     initial = tuple(torch.randn(own, B, H) for _ in range(parts))
@@ -134,7 +134,7 @@ def test_given_initial_states_and_gradients_of_the_last_states_count(kind):
 def test_a_loss_on_every_step_is_judged_by_the_gradient_of_its_last_step_alone():
     module = make("gru")
     optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), **ALWAYS)
-    u = torch.randn(T, B, I)
+    u = torch.randn(T, B, INPUTS)
     outputs, _ = module(u)
     gammas = torch.randn(T, B, H)
     (outputs * gammas).sum().backward()
@@ -147,7 +147,7 @@ def test_a_loss_on_every_step_is_judged_by_the_gradient_of_its_last_step_alone()
 def test_padding_without_packing_is_found_by_the_last_gradient_that_arrives():
     module = make("lstm")
     optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), **ALWAYS)
-    u, lengths = torch.randn(T, B, I), [7, 3, 5]
+    u, lengths = torch.randn(T, B, INPUTS), [7, 3, 5]
     outputs, _ = module(u)
     gamma = torch.randn(B, H)
     sum((outputs[n - 1, i] * gamma[i]).sum() for i, n in enumerate(lengths)).backward()
@@ -159,8 +159,8 @@ def test_padding_without_packing_is_found_by_the_last_gradient_that_arrives():
 @pytest.mark.usefixtures("float64")
 def test_one_tanh_layer_has_the_Q_and_frozen_dS_of_the_core():
     """The core's network with the head's error as γ: Q is the same, and so is Lemma 1."""
-    net = gs.SRN.random(I, H, 3, variance=0.3, seed=3, dtype=np.float64)
-    module, head = nn.RNN(I, H), nn.Linear(H, 3)
+    net = gs.SRN.random(INPUTS, H, 3, variance=0.3, seed=3, dtype=np.float64)
+    module, head = nn.RNN(INPUTS, H), nn.Linear(H, 3)
     with torch.no_grad():
         module.weight_ih_l0.copy_(torch.from_numpy(net.w_in.T))
         module.weight_hh_l0.copy_(torch.from_numpy(net.w_rec.T))
@@ -173,14 +173,14 @@ def test_one_tanh_layer_has_the_Q_and_frozen_dS_of_the_core():
         model, torch.optim.SGD(model.parameters(), lr=1e-3), estimator="frozen", **ALWAYS
     )
     generator = np.random.default_rng(0)
-    u, t = generator.standard_normal((T, B, I)), generator.integers(0, 3, B)
+    u, t = generator.standard_normal((T, B, INPUTS)), generator.integers(0, 3, B)
     flow = gs.backpropagate(net, u, t, engine="reference")
     update = flow.gradient.like(-1e-3 * flow.gradient.flat)
     change = gs.norm_change(flow, update, estimator="frozen")
     outputs, _ = module(torch.from_numpy(u))
     nn.functional.cross_entropy(head(outputs[-1]), torch.from_numpy(t), reduction="sum").backward()
     optimizer.step()
-    assert optimizer.last.Q == pytest.approx(change.Q, rel=1e-9)
+    assert pytest.approx(change.Q, rel=1e-9) == optimizer.last.Q
     assert optimizer.last.dS == pytest.approx(change.dS, rel=1e-9)
 
 
@@ -191,7 +191,7 @@ def test_the_sign_and_size_survive_where_deltas_are_far_below_a_float(kind):
     verdicts = []
     for dtype in (torch.float32, torch.float64):
         torch.manual_seed(1)
-        module = module_class(I, H, **settings)
+        module = module_class(INPUTS, H, **settings)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 parameter.mul_(0.4 if "weight" in name else 1.0)
@@ -200,12 +200,12 @@ def test_the_sign_and_size_survive_where_deltas_are_far_below_a_float(kind):
                     parameter[H : 2 * H].sub_(2.0)
         module = module.to(dtype)
         optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-1), **ALWAYS)
-        module(torch.randn(200, B, I).to(dtype))[0][-1].sum().backward()
+        module(torch.randn(200, B, INPUTS).to(dtype))[0][-1].sum().backward()
         optimizer.step()
         verdicts.append(optimizer.last)
     single, double = verdicts
     assert single.Q > 45
-    assert single.Q == pytest.approx(double.Q, rel=1e-4)
+    assert pytest.approx(double.Q, rel=1e-4) == single.Q
     assert single.relative == pytest.approx(double.relative, rel=1e-3)
     assert single.dS != 0
     assert (single.dS > 0) == (single.relative > 0)
@@ -219,12 +219,12 @@ def test_calls_between_two_steps_add_up_as_one_minibatch():
         torch.manual_seed(0)
         module = make("gru")
         optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), **ALWAYS)
-        u, gamma = torch.randn(T, 4, I), torch.randn(4, H)
+        u, gamma = torch.randn(T, 4, INPUTS), torch.randn(4, H)
         for part, weight in zip(u.chunk(pieces, 1), gamma.chunk(pieces), strict=True):
             (module(part)[0][-1] * weight).sum().backward()
         optimizer.step()
         found.append(optimizer.last)
-    assert found[0].Q == pytest.approx(found[1].Q, rel=1e-12)
+    assert pytest.approx(found[1].Q, rel=1e-12) == found[0].Q
     assert found[0].dS == pytest.approx(found[1].dS, rel=1e-9)
 
 
@@ -234,6 +234,6 @@ def test_evidence_names_a_direction_that_no_gradient_of_its_own_last_step_reache
     module = make("bidirectional gru")
     stack = find_stacks(module)[0]
     recorder = Recorder([stack])
-    module(torch.randn(T, B, I))[0][-1].sum().backward()
+    module(torch.randn(T, B, INPUTS))[0][-1].sum().backward()
     evidence = judging.gather(stack, recorder.finished()[stack], None, together=False)
     assert evidence.count == B  # of the forward direction only

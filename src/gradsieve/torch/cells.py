@@ -3,7 +3,7 @@
 A cell reads the step's input and the state before it through two linear maps and then does
 something unit by unit:
 
-    x(n) = u(n) W_ihᵀ + b_ih        a(n) = h(n−1) W_hhᵀ + b_hh        s(n) = update(x(n), a(n), s(n−1))
+    x(n) = u(n) W_ihᵀ + b_ih      a(n) = h(n−1) W_hhᵀ + b_hh      s(n) = update(x(n), a(n), s(n−1))
 
 a(n) is the *recurrent product*, δ(n) = ∂E/∂a(n) is the delta: for the tanh cell it is the paper's.
 The state s is a tuple whose first part is h. All that gradsieve needs of a cell is `update`; its
@@ -37,7 +37,7 @@ class Cell:
         states: of how many parts the state is made; the first is the output h.
         unitwise: each unit of the new state depends on x, a and the old state of that unit alone.
             Say False where `update` mixes units (a projection, a normalisation): slower, as right.
-        squash: "sigmoid", "tanh" or "relu" for each gate, by which saturation is told; may be left out.
+        squash: "sigmoid", "tanh" or "relu" for each gate, by which saturation is told, or nothing.
         joint: `update` reads x and a only as their sum. Saying so saves time.
     """
 
@@ -105,4 +105,9 @@ def beyond_linear(weights: Weights) -> dict[str, Tensor]:
 
 
 def _blocks(values: Tensor, weight: Tensor, bias: Tensor | None, gates: int) -> Tensor:
-    return torch.nn.functional.linear(values, weight, bias).unflatten(-1, (gates, -1))
+    return in_blocks(torch.nn.functional.linear(values, weight, bias), gates)
+
+
+def in_blocks(values: Tensor, gates: int) -> Tensor:
+    """(…, G·H) as (…, G, H)."""
+    return values.reshape(*values.shape[:-1], gates, -1)

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +53,11 @@ class _Loop:
     """One model in training, with or without the sieve."""
 
     def __init__(
-        self, make: Callable[[int, int], nn.Module], u: Tensor, hidden: int, settings: dict | None
+        self,
+        make: Callable[[int, int], nn.Module],
+        u: Tensor,
+        hidden: int,
+        settings: dict[str, Any] | None,
     ) -> None:
         torch.manual_seed(0)
         self.u = u
@@ -67,7 +72,8 @@ class _Loop:
     def step(self) -> None:
         self.optimizer.zero_grad()
         outputs = self.recurrent(self.u)[0]
-        nn.functional.cross_entropy(self.head(outputs[-1]), self.targets).backward()
+        loss = nn.functional.cross_entropy(self.head(outputs[-1]), self.targets)
+        torch.autograd.backward(loss)
         self.optimizer.step()
 
     def seconds(self, steps: int = 1) -> float:
@@ -111,7 +117,6 @@ def table(costs: list[Cost]) -> str:
     lines = [f"{'module':<22} {'plain step':>11} {'Q only':>8} {'full':>8} {'full, every=10':>15}"]
     for cost in costs:
         watched, full, sparse = cost.ratios
-        lines.append(
-            f"{cost.module:<22} {cost.plain:>8.2f} ms {watched:>7.2f}× {full:>7.2f}× {sparse:>14.2f}×"
-        )
+        times = f"{watched:>7.2f}× {full:>7.2f}× {sparse:>14.2f}×"
+        lines.append(f"{cost.module:<22} {cost.plain:>8.2f} ms {times}")
     return "\n".join(lines)

@@ -88,7 +88,7 @@ def _stuck(losses: Sequence[float], constant_loss: float | None) -> str | None:
 
 
 def constant_loss(targets: Tensor) -> float:
-    """The mean loss of the best constant guess: cross-entropy for classes, squared error for values."""
+    """The mean loss of the best constant guess: cross-entropy or, of values, squared error."""
     if targets.numel() == 0:
         raise InvalidArgument("targets is empty; it must hold at least one target")
     if targets.is_floating_point():

@@ -11,6 +11,7 @@ own length; what stands after that is never read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -95,11 +96,17 @@ def _lstm_memory(x: Tensor, a: Tensor, c: Tensor) -> Tensor:
 
 
 def _flat(weights: LayerWeights) -> tuple[list[Tensor], bool]:
-    biased = "bias_ih" in weights
-    return [weights[name] for name in cells.LINEAR if name in weights], biased
+    """Weights as the fused kernels take them: both biases, or none."""
+    biased = "bias_ih" in weights or "bias_hh" in weights
+    matrices = [weights["weight_ih"], weights["weight_hh"]]
+    zero = weights["weight_hh"].new_zeros(weights["weight_hh"].shape[0])
+    biases = [weights.get(name, zero) for name in ("bias_ih", "bias_hh")]
+    return matrices + (biases if biased else []), biased
 
 
-def _fused_simple(kernel, u: Tensor, initial: State, weights: LayerWeights) -> Tensor:
+def _fused_simple(
+    kernel: Callable[..., tuple[Tensor, Tensor]], u: Tensor, initial: State, weights: LayerWeights
+) -> Tensor:
     flat, biased = _flat(weights)
     state = initial[0].unsqueeze(0)
     return kernel(u, state, flat, biased, 1, 0.0, False, False, False)[0]
@@ -111,7 +118,7 @@ def _fused_lstm(u: Tensor, initial: State, weights: LayerWeights) -> Tensor:
     return torch.lstm(u, state, flat, biased, 1, 0.0, False, False, False)[0]
 
 
-_FUSED = {
+_FUSED: dict[Cell, Callable[[Tensor, State, LayerWeights], Tensor]] = {
     cells.TANH: lambda u, s, w: _fused_simple(torch.rnn_tanh, u, s, w),
     cells.RELU: lambda u, s, w: _fused_simple(torch.rnn_relu, u, s, w),
     cells.GRU: lambda u, s, w: _fused_simple(torch.gru, u, s, w),

@@ -19,7 +19,7 @@ from gradsieve.torch import measure
 from gradsieve.torch.record import Call, sequences
 from gradsieve.torch.recursion import Deltas
 from gradsieve.torch.stack import Stack
-from gradsieve.torch.transport import StackWeights, Transport
+from gradsieve.torch.transport import StackWeights, Transport, own_direction
 
 TOO_SHORT = "not judged: no sequence is longer than the horizon"
 NO_GRADIENT = "not judged: no gradient at the recurrent products"
@@ -89,13 +89,13 @@ def _ends(
     stack: Stack,
     transports: list[Transport],
     deltas: list[list[list[list[Deltas | None]]]],
-    changes: list[list[list[Deltas | None]]] | None,
+    changes: list[list[list[Deltas]]] | None,
     horizon: int | None,
 ) -> measure.Ends:
     parts = [measure.no_ends(stack.layers)]
     for index, transport in enumerate(transports):
         for number, carrier in enumerate(transport.carriers):
-            own = [row[carrier.direction] for row in deltas[index][number]]
+            own = own_direction(carrier, deltas[index][number])
             moved = None if changes is None else changes[index][number]
             parts.append(measure.ends(carrier, own, moved, horizon))
     return measure.joined(parts)

@@ -16,7 +16,7 @@ except ImportError as error:
     raise MissingExtra("gradsieve.torch.lightning", "lightning") from error
 
 
-class SieveLogger(Callback):  # type: ignore[misc]
+class SieveLogger(Callback):
     """Logs `gradsieve/Q`, `gradsieve/kept` and the counters after every training batch."""
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:

@@ -10,7 +10,9 @@ tables. Otherwise each step's Jacobian is applied by autograd.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,6 +33,16 @@ class Pulled:
     state: tuple[Tensor | None, ...]  # None for a part that has no such gradient
 
 
+def _pull(function: Callable[..., Any], point: tuple[Any, ...], g: Any) -> Any:
+    """The gradient of ⟨g, function⟩ at a point."""
+    return vjp(function, *point)[1](g)
+
+
+def _push(function: Callable[..., Any], point: tuple[Any, ...], change: tuple[Any, ...]) -> Any:
+    """The derivative of a function at a point along a change of it."""
+    return jvp(function, point, change)[1]
+
+
 class Local:
     """`update` of one layer, linearised at every step."""
 
@@ -44,14 +56,14 @@ class Local:
     def pull(self, g: State) -> Pulled:
         """The gradient of ⟨g(n), update⟩ at every step."""
         run = self.run
-        _, back = vjp(lambda x, a, s: self._update(x, a, s, self.extra), run.x, run.a, run.before)
-        return Pulled(*back(g))
+        update = lambda x, a, s: self._update(x, a, s, self.extra)  # noqa: E731
+        return Pulled(*_pull(update, (run.x, run.a, run.before), g))
 
     def push(self, x: Tensor, extra: Weights) -> State:
         """The change of s(n) along changes of x and the further weights, a and s(n−1) held."""
         run = self.run
         held = tuple(torch.zeros_like(part) for part in run.before)
-        _, change = jvp(
+        change: State = _push(
             self._update,
             (run.x, run.a, run.before, self.extra),
             (x, torch.zeros_like(run.a), held, dict(extra)),
@@ -68,10 +80,12 @@ class Local:
         def pull_at(
             x: Tensor, a: Tensor, state: State, extra: Weights
         ) -> tuple[Tensor, Tensor, State]:
-            _, back = vjp(lambda *point: self._update(*point, extra), x, a, state)
-            return back(g)
+            pulled: tuple[Tensor, Tensor, State] = _pull(
+                lambda x, a, s: self._update(x, a, s, extra), (x, a, state), g
+            )
+            return pulled
 
-        _, change = jvp(
+        change = _push(
             pull_at,
             (run.x, run.a, run.before, self.extra),
             (torch.zeros_like(a) if x is None else x, a, state, dict(extra)),
@@ -148,13 +162,12 @@ class MixingLocal(Local):
 
     def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
         x, (a, before) = self.run.x[n], self._at(n)
-        _, back = vjp(lambda a, s: self._update(x, a, s, self.extra), a, before)
-        delta, state = back(g)
+        delta, state = _pull(lambda a, s: self._update(x, a, s, self.extra), (a, before), g)
         return delta, list(state)
 
     def push_step(self, n: int, a: Tensor, state: State) -> list[Tensor]:
         x = self.run.x[n]
-        _, change = jvp(lambda a, s: self._update(x, a, s, self.extra), self._at(n), (a, state))
+        change = _push(lambda a, s: self._update(x, a, s, self.extra), self._at(n), (a, state))
         return list(change)
 
     def _at(self, n: int | slice) -> tuple[Tensor, State]:

@@ -47,8 +47,8 @@ def far_steps(carrier: Carrier, horizon: int | None) -> tuple[Tensor, Tensor]:
 
 def ends(
     carrier: Carrier,
-    deltas: list[Deltas | None],
-    changes: list[Deltas | None] | None,
+    deltas: list[Deltas],
+    changes: list[Deltas] | None,
     horizon: int | None,
 ) -> Ends:
     """The two ends of every example that is long enough, by layer."""

@@ -120,7 +120,7 @@ class Sieve(Optimizer):
         self._make_an_optimizer()
 
     def _make_an_optimizer(self) -> None:
-        """What Optimizer.__init__ sets up, without groups and state: those are the wrapped one's."""
+        """What Optimizer.__init__ sets up, but for groups and state: they are the wrapped one's."""
         self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
@@ -130,7 +130,7 @@ class Sieve(Optimizer):
         self._patch_step_function()
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Any]]:
         return self.optimizer.param_groups
 
     @param_groups.setter
@@ -138,7 +138,7 @@ class Sieve(Optimizer):
         self.optimizer.param_groups = groups
 
     @property
-    def state(self) -> Any:  # type: ignore[override]
+    def state(self) -> Any:
         return self.optimizer.state
 
     @state.setter
@@ -146,7 +146,7 @@ class Sieve(Optimizer):
         self.optimizer.state = state
 
     @property
-    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+    def defaults(self) -> dict[str, Any]:
         return self.optimizer.defaults
 
     @defaults.setter
@@ -163,7 +163,7 @@ class Sieve(Optimizer):
         for calls in self.recorder.calls.values():
             calls[:] = [call for call in calls if not call.gradients]
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step and judge it. Returns the closure's loss, where there is one."""
         loss = None
         if closure is not None:

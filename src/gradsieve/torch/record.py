@@ -29,7 +29,7 @@ class Call:
 
     def remember(self, name: str, tensor: Tensor) -> None:
         if tensor.requires_grad:
-            tensor.register_hook(lambda gradient: self._add(name, gradient))
+            tensor.register_hook(lambda gradient: self._add(name, gradient))  # type: ignore[no-untyped-call]
 
     def _add(self, name: str, gradient: Tensor) -> None:
         gradient = gradient.detach()

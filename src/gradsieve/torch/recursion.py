@@ -5,7 +5,9 @@ Back, n = T … 1 (`pull_back`), for the deltas and, with other terms added, for
     g(n) = carried + injected(n)
     δ(n) = Kᵀ(n) g(n) + added          carried = Lᵀ(n) g(n) + added′ + [δ(n) W_hh on h]
 
-Forward (`push_forward`): da(n) = explicit(n) + dh(n−1) W_hhᵀ, ds(n) = R(n) + K(n) da(n) + L(n) ds(n−1).
+Forward (`push_forward`):
+
+    da(n) = explicit(n) + dh(n−1) W_hhᵀ      ds(n) = R(n) + K(n) da(n) + L(n) ds(n−1)
 
 Deltas may fall far below what a float holds. So g(n) and δ(n) of example i are in units of
 2**exponents[n,i], chosen at every step such that the largest g(n) lies between ½ and 1.
@@ -19,7 +21,7 @@ import torch
 from torch import Tensor
 
 from gradsieve.torch import native
-from gradsieve.torch.cells import State
+from gradsieve.torch.cells import State, in_blocks
 from gradsieve.torch.local import Local, UnitwiseLocal
 
 NOTHING = -(2**24)  # the exponent of zero
@@ -139,7 +141,7 @@ def push_forward_in_python(
     state = tuple(torch.zeros_like(part[0]) for part in local.run.after)
     products, changes = [], []
     for n in range(explicit.shape[0]):
-        da = explicit[n] + (state[0] @ weight_hh.T).unflatten(-1, (gates, -1))
+        da = explicit[n] + in_blocks(state[0] @ weight_hh.T, gates)
         moved = local.push_step(n, da, state)
         state = tuple(more if R is None else R[index][n] + more for index, more in enumerate(moved))
         products.append(da)
@@ -156,6 +158,6 @@ def _magnitude(parts: list[Tensor], exponents: Tensor) -> Tensor:
 
 
 def _rescaled(values: Tensor, shift: Tensor) -> Tensor:
-    """values · 2**shift; a shift of more than a float holds can only be of a zero, or down to it."""
+    """values · 2**shift; a shift beyond what a float holds is of zeros, or down to zero."""
     factor = torch.exp2(shift.clamp(-2 * STEEPEST, STEEPEST).to(values.dtype))
     return values * factor.unsqueeze(-1)

@@ -19,7 +19,7 @@ class TensorBoardSink:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise MissingExtra("TensorBoardSink", "tensorboard") from error
-        self.writer: Any = SummaryWriter(os.fspath(directory))  # type: ignore[no-untyped-call]
+        self.writer: Any = SummaryWriter(os.fspath(directory))
 
     def __call__(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():

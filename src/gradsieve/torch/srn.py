@@ -8,7 +8,7 @@ and float64, the module does what `nn.RNN` does.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -103,7 +103,7 @@ class SRN(nn.RNN):
             input_size, hidden_size, bias=bias, batch_first=batch_first, device=device, dtype=dtype
         )
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> Any:  # type: ignore[override]
+    def forward(self, input: Any, hx: Tensor | None = None) -> Any:
         weight = self.weight_hh_l0
         native = (
             isinstance(input, Tensor)
@@ -133,9 +133,9 @@ class SRN(nn.RNN):
         if hx is not None and tuple(hx.shape) != expected:
             raise InvalidArgument(f"hx has shape {tuple(hx.shape)}; it must be {expected}")
         initial = u.new_zeros(expected[1:]) if hx is None else hx[0]
-        bias = self.bias_ih_l0 + self.bias_hh_l0 if self.bias else None
-        x = nn.functional.linear(u, self.weight_ih_l0, bias)
-        outputs, _ = tanh_layer(x, initial, self.weight_hh_l0)
+        weight_ih, weight_hh, *biases = cast("list[Tensor]", self._flat_weights)
+        x = nn.functional.linear(u, weight_ih, biases[0] + biases[1] if biases else None)
+        outputs, _ = tanh_layer(x, initial, weight_hh)
         last = outputs[-1:]
         if not batched:
             return outputs.squeeze(1), last.squeeze(1)

@@ -103,11 +103,13 @@ def _end_norms(
 ) -> tuple[Tensor, Tensor]:
     """Σ‖δ(T)‖ and Σ‖δ(T−h)‖ of one carrier, with a graph."""
     direction = carrier.direction
-    surrogate = sum(
-        (state * injected.to(WIDE)).sum()
-        for row, entering in zip(after, carrier.injected, strict=True)
-        for state, injected in zip(row[direction], entering, strict=True)
-    )
+    surrogate = torch.stack(
+        [
+            (state * injected.to(WIDE)).sum()
+            for row, entering in zip(after, carrier.injected, strict=True)
+            for state, injected in zip(row[direction], entering, strict=True)
+        ]
+    ).sum()
     far, usable = far_steps(carrier, horizon)
     examples = torch.arange(far.shape[0], device=far.device)[usable]
     nodes = [node for row in products for node in row[direction]]

@@ -182,12 +182,12 @@ class Transport:
         deltas: list[list[Deltas | None]],
         update: StackWeights,
         estimator: Estimator,
-    ) -> list[Deltas | None]:
+    ) -> list[Deltas]:
         """The change of each layer's deltas in the carrier's direction, in the deltas' units."""
         self._update, self._estimator = update, estimator
         if estimator == "full" and self.layers[0][0].dafter is None:
             self._push(update)
-        result: list[Deltas | None] = []
+        rows: list[list[Deltas | None]] = []
         from_above: list[Scaled | None] = [None] * self.stack.directions
         for index in reversed(range(self.stack.layers)):
             row: list[Deltas | None] = []
@@ -210,10 +210,10 @@ class Transport:
                         known.exponents,
                     )
                 )
-            result.insert(0, row[carrier.direction])
+            rows.insert(0, row)
             if index:
                 from_above = self._handed_down(index, deltas[index], row)
-        return result
+        return own_direction(carrier, rows)
 
     def _added(self, layer: Layer, known: Deltas, change: LayerWeights) -> Added:
         through = known.delta.flatten(-2) @ change["weight_hh"]
@@ -253,18 +253,17 @@ class Transport:
         for row, changes in zip(self.layers, update, strict=True):
             for direction, (layer, change) in enumerate(zip(row, changes, strict=True)):
                 run = layer.run
-                dx: Tensor | None = cells.drive(run.u, change, gates)
+                dx = cells.drive(run.u, change, gates)
                 if du is not None:
                     own = self._own(du, direction)
-                    dx = dx + (own @ run.weights["weight_ih"].T).unflatten(-1, (gates, -1))
+                    dx = dx + cells.in_blocks(own @ run.weights["weight_ih"].T, gates)
                 explicit = cells.recur(run.before[0], change, gates)
                 extra = cells.beyond_linear(change)
                 R = None
                 if run.cell.joint and not extra:
-                    explicit, dx = explicit + dx, None
+                    explicit = explicit + dx
                 else:
-                    R = layer.local.push(dx, extra)
-                layer.dx = dx
+                    layer.dx, R = dx, layer.local.push(dx, extra)
                 layer.da, layer.dafter = push_forward(
                     layer.local, run.weights["weight_hh"], explicit, R
                 )
@@ -275,6 +274,11 @@ class Transport:
                 [self._own(layer.dafter[0], d) for d, layer in enumerate(row)],  # type: ignore[index]
                 dim=-1,
             )
+
+
+def own_direction(carrier: Carrier, rows: list[list[Deltas | None]]) -> list[Deltas]:
+    """By layer, those in the carrier's own direction, which it always reaches."""
+    return [found for row in rows if (found := row[carrier.direction]) is not None]
 
 
 def _last_arrival(gradient: Tensor) -> Tensor:

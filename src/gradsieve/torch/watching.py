@@ -20,7 +20,7 @@ from gradsieve.torch.lags import norms_by_lag, reach
 from gradsieve.torch.record import Call, Recorder, sequences
 from gradsieve.torch.saturation import saturated_share
 from gradsieve.torch.stack import Stack, find_stacks
-from gradsieve.torch.transport import StackWeights, Transport
+from gradsieve.torch.transport import StackWeights, Transport, own_direction
 
 Sink = Callable[[int, Mapping[str, float]], None]
 
@@ -89,11 +89,11 @@ class Watch:
         weights = detached(stack.weights())
         transport = Transport(stack, weights, sequences(stack, call, weights[0][0]["weight_hh"]))
         for carrier in transport.carriers:
+            if int(carrier.last.max()) < 1:
+                continue  # its gradient enters at the first step: there is no lag to look at
             deltas = transport.deltas(carrier)
-            for index, row in enumerate(deltas):
-                own = row[carrier.direction]
+            for index, own in enumerate(own_direction(carrier, deltas)):
                 layer = transport.layers[index][carrier.direction]
-                assert own is not None
                 name = _name(stack, index, carrier.direction)
                 logs = norms_by_lag(carrier, own)
                 seen = LayerReading(
@@ -122,8 +122,8 @@ class Watch:
         now, then = weights[layer][direction], self._weights[stack][layer][direction]
         squares = torch.zeros(len(stack.cell.gates), dtype=torch.float64)
         for name in ("weight_ih", "weight_hh"):
-            moved = (now[name] - then[name]).double().unflatten(0, (len(stack.cell.gates), -1))
-            squares += moved.flatten(1).square().sum(1).cpu()
+            moved = (now[name] - then[name]).double().reshape(len(stack.cell.gates), -1)
+            squares += moved.square().sum(1).cpu()
         total = float(squares.sum())
         if total == 0:
             return {}

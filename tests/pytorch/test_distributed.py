@@ -1,0 +1,69 @@
+"""DistributedDataParallel: two real processes come to one verdict and stay equal."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import gradsieve.torch as gst
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+
+
+@pytest.mark.parametrize("policy", ["skip", "steer"])
+def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(policy, tmp_path):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(rank), str(tmp_path), policy],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    (first, weights), (second, other) = (
+        json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)
+    )
+    assert json.dumps(first) == json.dumps(second)
+    assert weights == other
+    for mine, expected in zip(first, alone(policy), strict=True):
+        assert mine[:2] == [expected.keep, expected.reason]
+        assert mine[2] == pytest.approx(expected.Q, rel=1e-6)
+        if math.isfinite(expected.dS):
+            assert mine[3] == pytest.approx(expected.dS, rel=1e-5)
+    if policy == "skip":
+        assert {keep for keep, *_ in first} == {True, False}
+
+
+def alone(policy: str) -> list:
+    """The same training in this process; DDP averages gradients, so the loss is halved."""
+    torch.manual_seed(0)
+    model = nn.RNN(3, 6, dtype=torch.float64)
+    optimizer = gst.Sieve(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        q_range=(-0.2, 0.2),
+        max_change=0.3,
+        policy=policy,
+    )
+    u = torch.randn(10, 20, 8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    verdicts = []
+    for batch in u:
+        optimizer.zero_grad()
+        for rank in range(2):
+            outputs, _ = model(batch[:, rank::2])
+            ((1 + 9 * rank) * outputs[-1]).square().sum().backward()
+        for parameter in model.parameters():
+            parameter.grad.mul_(0.5)
+        optimizer.step()
+        verdicts.append(optimizer.last)
+    return verdicts

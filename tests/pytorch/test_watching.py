@@ -1,0 +1,164 @@
+"""gst.watch: readings, their schedule, the verdict in words, and the sinks."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import gradsieve.torch as gst
+from gradsieve.errors import GradsieveError
+from gradsieve.torch.diagnosis import LayerReading, diagnose
+
+
+def step(module: nn.Module, steps: int = 40) -> None:
+    module.zero_grad()
+    module(torch.randn(steps, 4, 3))[0][-1].sum().backward()
+
+
+def linear_rnn(gain: float, hidden: int = 6) -> nn.RNN:
+    """A relu network that multiplies the gradient by `gain` at every step, exactly."""
+    module = nn.RNN(3, hidden, nonlinearity="relu")
+    with torch.no_grad():
+        module.weight_hh_l0.copy_(gain * torch.eye(hidden))
+        module.weight_ih_l0.zero_()
+        module.bias_hh_l0.fill_(0.1)
+        module.bias_ih_l0.zero_()
+    return module
+
+
+@pytest.mark.parametrize("gain", [0.8, 1.0, 1.1])
+def test_norms_fall_by_the_known_factor_and_reach_is_where_they_leave_the_range(gain):
+    module = linear_rnn(gain)
+    look = gst.watch(module)
+    step(module)
+    reading = look.read()
+    logs = look.curves["RNN/layer0"]
+    slope = math.log10(gain)
+    assert logs == pytest.approx([logs[0] + lag * slope for lag in range(40)], abs=1e-4)
+    assert reading["RNN/layer0/Q"] == pytest.approx(-39 * slope, abs=1e-3)
+    expected = 39 if gain == 1.0 else math.floor(1 / abs(slope))
+    assert reading["RNN/layer0/reach"] == expected
+
+
+@pytest.mark.parametrize(
+    ("gain", "word"), [(0.8, "vanishing"), (1.0, "healthy"), (1.1, "exploding")]
+)
+def test_the_diagnosis_says_so_in_words_with_the_evidence(gain, word):
+    module = linear_rnn(gain)
+    look = gst.watch(module)
+    step(module)
+    look.read()
+    diagnosis = look.diagnosis()
+    assert diagnosis.verdicts == (word,)
+    assert "RNN/layer0" in str(diagnosis)
+    assert "Q" in diagnosis.evidence[0]
+
+
+def test_saturation_is_seen_gate_by_gate():
+    module = nn.LSTM(3, 5)
+    with torch.no_grad():
+        module.bias_hh_l0[5:10] = 30.0  # the keep gate, wide open
+    look = gst.watch(module)
+    step(module)
+    reading = look.read()
+    assert reading["LSTM/layer0/saturated/keep"] == 1.0
+    assert reading["LSTM/layer0/saturated/new"] < 0.2
+    assert "saturated" in look.diagnosis().verdicts
+
+
+def test_the_share_of_the_update_by_gate_is_that_of_the_weights_change():
+    module = nn.GRU(3, 5)
+    look = gst.watch(module)
+    step(module)
+    assert not any("share" in name for name in look.read())
+    with torch.no_grad():
+        module.weight_hh_l0[:5] += 0.03  # reset
+        module.weight_hh_l0[10:] += 0.04  # new
+    step(module)
+    reading = look.read()
+    shares = [reading[f"GRU/layer0/share/{gate}"] for gate in ("reset", "keep", "new")]
+    assert shares == pytest.approx([9 / 25, 0.0, 16 / 25], rel=1e-3)
+
+
+def test_a_loss_no_better_than_a_constant_guess_is_said():
+    classes = torch.tensor([0, 0, 0, 1])
+    guess = gst.constant_loss(classes)
+    assert guess == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
+    values = torch.tensor([[1.0], [3.0]])
+    assert gst.constant_loss(values) == pytest.approx(1.0)
+    module = linear_rnn(1.0)
+    look = gst.watch(module, constant_loss=guess)
+    step(module)
+    look.read(loss=torch.tensor(guess * 0.999))
+    assert look.diagnosis().verdicts == ("stuck at the loss of a constant guess",)
+    step(module)
+    look.read(loss=0.1)
+    assert look.diagnosis().verdicts == ("healthy",)
+
+
+def test_the_schedule_bounds_how_often_it_looks_and_what_it_keeps():
+    module = nn.GRU(3, 4)
+    look = gst.watch(module, every=3)
+    seen = []
+    for _ in range(6):
+        step(module)
+        seen.append(bool(look.read()))
+        assert not any(look.recorder.calls.values())
+    assert seen == [True, False, False, True, False, False]
+
+
+def test_it_only_looks():
+    found = []
+    for looking in (False, True):
+        torch.manual_seed(0)
+        module = nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+        look = gst.watch(module) if looking else None
+        step(module)
+        if look is not None:
+            names = {name.rsplit("/", 1)[0] for name in look.read() if name.endswith("Q")}
+            assert len(names) == 4 - 2  # outputs[-1] is no last step of the reverse direction
+        found.append([p.grad.clone() for p in module.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_closing_takes_the_hooks_off():
+    module = nn.GRU(3, 4)
+    look = gst.watch(module)
+    look.close()
+    step(module)
+    assert not look.recorder.finished()
+
+
+def test_reading_before_a_backward_pass_is_an_error():
+    look = gst.watch(nn.GRU(3, 4))
+    with pytest.raises(GradsieveError, match=r"loss\.backward\(\)"):
+        look.read()
+    with pytest.raises(GradsieveError, match="nothing was read"):
+        look.diagnosis()
+
+
+def test_sinks_hold_what_was_read(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = gst.TensorBoardSink(tmp_path / "board")
+    module = nn.GRU(3, 4)
+    look = gst.watch(module, sinks=[board, gst.CSVSink(tmp_path / "readings.csv")])
+    step(module)
+    reading = look.read(loss=0.5)
+    board.close()
+    with (tmp_path / "readings.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["name"]: float(row["value"]) for row in rows} == reading
+    events = EventAccumulator(str(tmp_path / "board"))
+    events.Reload()
+    for name, value in reading.items():
+        assert events.Scalars(name)[0].value == pytest.approx(value, rel=1e-5)
+
+
+def test_no_gradient_at_all_is_told_from_health():
+    reading = LayerReading("rnn/layer0", math.nan, -1, 10, {})
+    assert diagnose([reading], (-1, 1)).verdicts == ("no gradient",)
