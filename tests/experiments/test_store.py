@@ -1,0 +1,88 @@
+"""The store keeps whole rows, once each, and the record goes out to CSV and back."""
+
+import pytest
+
+from gradsieve.errors import GradsieveError, InvalidFile
+from gradsieve.experiments import record, search
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.store import Store, sole_writer
+
+
+def config(network=0, **changes):
+    return RunConfig("adding", 100, "off", network, 1e-5, **changes)
+
+
+def row(accuracy, **changes):
+    return {
+        "task": "adding", "length": 100, "sieve": "off", "seed": 0, "test_accuracy": accuracy,
+        "validation_accuracy": accuracy, "validation_loss": 0.1, "kept": 1.0, "stalls": 0,
+        "updates": 10, "seconds": 1.5, "learning_rate": 1e-5, "clip": None, "within_0.04": 0.1,
+        "within_0.08": 0.2, "final_Q": None, "nonfinite": 0, "best_epoch": 1, "stopped": "epochs",
+    } | changes  # fmt: skip
+
+
+def test_a_row_is_there_after_the_store_was_closed(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(config(), row(0.5))
+    store.close()
+    assert Store(tmp_path / "store.sqlite").get(config()) == row(0.5)
+
+
+def test_a_configuration_keeps_its_first_row(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(config(), row(0.5))
+    store.add(config(), row(0.7))
+    assert store.get(config())["test_accuracy"] == 0.5
+
+
+def test_missing_gives_each_configuration_once_and_in_order(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(config(1), row(0.5))
+    assert store.missing([config(2), config(1), config(0), config(2)]) == [config(2), config(0)]
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "store.sqlite").write_text("not a database at all, but long enough to look at")
+    with pytest.raises(InvalidFile, match="store"):
+        Store(tmp_path / "store.sqlite")
+
+
+def test_only_one_writer_works_in_a_folder(tmp_path):
+    with sole_writer(tmp_path), pytest.raises(GradsieveError, match="another"), sole_writer(tmp_path):
+        pass
+
+
+def test_the_record_goes_out_and_back(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    store.add(config(0), row(0.5))
+    store.add(config(3, options=(("kept", 0.5),)), row(0.25, seed=3))
+    store.add(config(1000), row(0.75, seed=1000))
+    record.write_csv(tmp_path / "runs.csv", store, reported=True)
+    record.write_csv(tmp_path / "search.csv", store, reported=False)
+    other = Store(tmp_path / "other.sqlite")
+    assert record.read_csv(tmp_path / "runs.csv", other) == 2
+    assert record.read_csv(tmp_path / "search.csv", other) == 1
+    assert other.items() == store.items()
+
+
+def test_a_foreign_csv_names_its_line(tmp_path):
+    (tmp_path / "runs.csv").write_text("task,config\nadding,{}\n")
+    with pytest.raises(InvalidFile, match="line 2"):
+        record.read_csv(tmp_path / "runs.csv", Store(tmp_path / "store.sqlite"))
+
+
+def test_the_search_waits_for_all_of_its_runs_and_then_takes_the_best_mean(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    runs = search.configs("adding", 100, clipped=False, epochs=30)
+    for run in runs[:-1]:
+        store.add(run, row(0.9 if run.learning_rate == 1e-4 else 0.2))
+    assert search.choose(store, "adding", 100, clipped=False, epochs=30) is None
+    store.add(runs[-1], row(0.2))
+    assert search.choose(store, "adding", 100, False, 30) == search.Choice(1e-4, None)
+
+
+def test_of_equal_accuracies_the_lower_loss_wins(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    for run in search.configs("adding", 100, clipped=True, epochs=30):
+        store.add(run, row(0.154, validation_loss=0.05 if run.clip == 0.3 else 0.08))
+    assert search.choose(store, "adding", 100, True, 30) == search.Choice(1e-3, 0.3)
