@@ -39,7 +39,12 @@ def test_the_key_does_not_depend_on_the_process():
 
 @pytest.mark.parametrize(
     ("method", "clip", "label"),
-    [("off", None, "off"), ("off", 1.0, "clip"), ("full", None, "full"), ("full", 1.0, "full+clip")],
+    [
+        ("off", None, "off"),
+        ("off", 1.0, "clip"),
+        ("full", None, "full"),
+        ("full", 1.0, "full+clip"),
+    ],
 )
 def test_labels_name_the_method_and_the_clipping(method, clip, label):
     assert RunConfig("adding", 100, method, 0, 1e-3, clip).label == label

@@ -48,7 +48,11 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
 
 
 def test_only_one_writer_works_in_a_folder(tmp_path):
-    with sole_writer(tmp_path), pytest.raises(GradsieveError, match="another"), sole_writer(tmp_path):
+    with (
+        sole_writer(tmp_path),
+        pytest.raises(GradsieveError, match="another"),
+        sole_writer(tmp_path),
+    ):
         pass
 
 

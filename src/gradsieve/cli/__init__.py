@@ -7,11 +7,11 @@ never with a traceback.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 from rich.console import Console
 
-from gradsieve.cli.bench import bench
 from gradsieve.cli.demo import demo
 from gradsieve.cli.diagnose import diagnose
 from gradsieve.cli.export import export
@@ -35,12 +35,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for section, commands in {
+SECTIONS: dict[str, tuple[Callable[..., None], ...]] = {
     "Learn": (demo, train, fit),
     "Look": (report, watch, diagnose),
-    "Study": (reproduce, bench),
+    "Study": (reproduce,),
     "Deploy": (export,),
-}.items():
+}
+for section, commands in SECTIONS.items():
     for command in commands:
         app.command(rich_help_panel=section)(command)
 

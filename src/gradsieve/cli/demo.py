@@ -48,8 +48,9 @@ def demo(
     """Train networks on the temporal order problem with the sieve off and on, and compare.
 
     Each network is trained twice from the same initial weights, on the same minibatches, with the
-    same clipped gradient descent: once plainly, once with the sieve, which predicts what each update
-    will do to the far gradient and steers those that would lose it. Ends with a table and a report.
+    same clipped gradient descent: once plainly, once with the sieve, which predicts what each
+    update will do to the far gradient and steers those that would lose it. Ends with a table and a
+    report.
     """
     folder = output or Path("runs") / time.strftime("demo-%Y%m%d-%H%M%S")
     task = tasks.temporal_order(length=length)

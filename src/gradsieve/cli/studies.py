@@ -97,7 +97,9 @@ def _write_accuracies(
     found = paper_tables.cells([c for c in configs if c.network < 1000], store)
     found = {place: arms for place, arms in found.items() if arms}
     table = paper_tables.accuracy_table(found, scope.networks, against)
-    strict = {place: arms for place, arms in found.items() if place[0] in ("adding", "multiplication")}
+    strict = {
+        place: arms for place, arms in found.items() if place[0] in ("adding", "multiplication")
+    }
     if strict:
         table += "\nThe regression tasks with a tolerance of 0.04 in place of the task's own:\n\n"
         table += paper_tables.accuracy_table(strict, scope.networks, against, "within_0.04", {})
@@ -112,7 +114,10 @@ def _write_accuracies(
                 titles[place]: {label: cell.accuracies() for label, cell in arms.items()}
                 for place, arms in found.items()
             },
-            {titles[place]: tasks.by_name(place[0], length=place[1]).constant_guess for place in found},
+            {
+                titles[place]: tasks.by_name(place[0], length=place[1]).constant_guess
+                for place in found
+            },
         )
         paper_figures.save(figure, output / f"{name}.png")
 

@@ -16,7 +16,7 @@ from gradsieve.experiments.execute import progress_of
 
 
 class StudyProgress:
-    """On a terminal a bar for the study and one for each run in flight; else a line now and then."""
+    """On a terminal a bar for the study and one for each run; else a line now and then."""
 
     def __init__(self, console: Console, name: str, folder: Path) -> None:
         self.console, self.name, self.folder = console, name, folder
@@ -56,9 +56,7 @@ class StudyProgress:
         keys = {config.key for config in running}
         started = max((self._order.index(key) for key in keys), default=len(self._order) - 1) + 1
         done = started - len(keys)
-        share = sum(
-            progress_of(self.folder, config.key) * config.length for config in running
-        )
+        share = sum(progress_of(self.folder, config.key) * config.length for config in running)
         finished = sum(self._costs[:started]) - sum(c.length * c.epochs for c in running) + share
         left = ""
         if finished > 0:

@@ -1,4 +1,4 @@
-"""What each part of the method is worth: every arm with and without clipping, one cell at a time."""
+"""What each part of the method is worth: every arm, with and without clipping."""
 
 from __future__ import annotations
 

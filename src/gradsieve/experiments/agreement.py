@@ -74,9 +74,7 @@ def watch_training(config: RunConfig, folder: Path) -> list[dict[str, str]]:
             steppers.append(Watched(net, settings))
             return steppers[0]
 
-        run_one(
-            config.initial_network(), config.problem(), settings_of(config), stepper=watched
-        )
+        run_one(config.initial_network(), config.problem(), settings_of(config), stepper=watched)
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(COLUMNS)

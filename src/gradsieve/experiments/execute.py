@@ -42,7 +42,9 @@ def execute(config_json: str, folder: str) -> dict[str, Any]:
         test = draw(task, net, settings.sizes, settings.seed).test
         u, t, starts = test.batch(slice(None))
         error = np.abs(predict(run.network, u, settings.engine, starts) - t).max(axis=1)
-        row |= {f"within_{tolerance}": float((error <= tolerance).mean()) for tolerance in TOLERANCES}
+        row |= {
+            f"within_{tolerance}": float((error <= tolerance).mean()) for tolerance in TOLERANCES
+        }
     return row
 
 

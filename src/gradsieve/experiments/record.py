@@ -25,9 +25,7 @@ def write_csv(path: Path, store: Store, reported: bool) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    rows = [
-        (config, row) for config, row in store.items() if (config.network < 1000) is reported
-    ]
+    rows = [(config, row) for config, row in store.items() if (config.network < 1000) is reported]
     rows.sort(key=lambda item: (item[0].length, item[0].task, item[0].label, item[0].as_json()))
     for config, row in rows:
         writer.writerow(row | {"config": config.as_json()})

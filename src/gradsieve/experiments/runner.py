@@ -6,6 +6,7 @@ changes nothing. Workers only compute; this process alone writes the store.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import time
@@ -45,9 +46,7 @@ def run_all(
         remove_checkpoint(folder, config.key)
 
 
-def _on_this_machine(
-    configs: Sequence[RunConfig], folder: Path, jobs: int, watch: Watch
-) -> Rows:
+def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watch: Watch) -> Rows:
     waiting = list(configs)
     attempts: dict[str, int] = {}
     while waiting:
@@ -97,7 +96,9 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
     local = address == "local"
     started_here = not ray.is_initialized()
     if started_here:
-        ray.init(address=None if local else address, log_to_driver=False, logging_level="error")
+        ray.init(
+            address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
+        )
     remote = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(execute)
     try:
         running = {remote.remote(config.as_json(), str(folder)): config for config in configs}

@@ -1,4 +1,4 @@
-"""Table 1 of the paper, with the full estimator and with what a user would pick instead: clipping."""
+"""Table 1 of the paper, with the full estimator, and with clipping: what a user would pick."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from gradsieve.experiments.figure1 import InitialNorms
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey.
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#56B4E9", "#000000", "#999999", "#F0E442")
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -82,7 +83,7 @@ def _inside(
     epochs = [record["epoch"] for record in probed]
     looks = [record["probe"] for record in probed]
     norms = np.array([[math.nan if v is None else v for v in look["log10_norm"]] for look in looks])
-    image = axes[0].pcolormesh(epochs, looks[0]["lags"], np.ma.masked_invalid(norms.T),
+    image = axes[0].pcolormesh(epochs, looks[0]["lags"], norms.T,
                                cmap="viridis", shading="nearest", rasterized=True)  # fmt: skip
     axes[0].set_title(name)
     for key, colour, line, text in (
@@ -140,7 +141,7 @@ def _sign_by_size(axis: Any, predicted: Any, measured: Any, colour: str, name: s
     size, right = np.abs(predicted[usable]), np.sign(predicted) == np.sign(measured)
     edges = 10.0 ** np.arange(-6, 2.01, 0.5)
     centres, shares = [], []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         inside = (size >= low) & (size < high)
         if inside.sum() >= 20:
             centres.append(math.sqrt(low * high))

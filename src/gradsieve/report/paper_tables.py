@@ -1,4 +1,4 @@
-"""The tables of a study as Markdown: what was run, beside what the paper says, and what is missing."""
+"""The tables of a study as Markdown: what was run, what the paper says, what is missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def accuracy_table(
     column: str = "test_accuracy",
     paper: Mapping[tuple[str, int], Mapping[str, tuple[float, float] | None]] = PAPER,
 ) -> str:
-    """Best and mean, interval, how many are above 99 %, the paired test, and the paper's numbers."""
+    """Best and mean, interval, how many above 99 %, the paired test, the paper's numbers."""
     lines = [
         f"| task | T | sieve | best | mean | 95 % interval | > 99 % | p against {against} | kept | "
         "paper best / mean | note |",
@@ -63,8 +63,17 @@ def accuracy_table(
         floor = tasks.by_name(task, length=length).constant_guess
         for label, cell in arms.items():
             lines.append(
-                _accuracy_line(task, length, label, cell, arms.get(against), floor, networks, column,
-                               paper.get((task, length), {}))  # fmt: skip
+                _accuracy_line(
+                    task,
+                    length,
+                    label,
+                    cell,
+                    arms.get(against),
+                    floor,
+                    networks,
+                    column,
+                    paper.get((task, length), {}),
+                )
             )
     return "\n".join(lines) + "\n"
 
