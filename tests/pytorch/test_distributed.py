@@ -17,31 +17,28 @@ import gradsieve.torch as gst
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-@pytest.mark.parametrize("policy", ["skip", "steer"])
-def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(policy, tmp_path):
+def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(tmp_path):
     processes = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(rank), str(tmp_path), policy],
+            [sys.executable, str(SCRIPT), str(rank), str(tmp_path)],
             stderr=subprocess.PIPE,
             text=True,
         )
         for rank in range(2)
     ]
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
-    (first, weights), (second, other) = (
-        json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)
-    )
-    assert json.dumps(first) == json.dumps(second)
-    assert weights == other
-    for mine, expected in zip(first, alone(policy), strict=True):
-        assert mine[:2] == [expected.keep, expected.reason]
-        assert mine[2] == pytest.approx(expected.Q, rel=1e-6)
-        if math.isfinite(expected.dS):
-            assert mine[3] == pytest.approx(expected.dS, rel=1e-5)
-    if policy == "skip":
-        assert {keep for keep, *_ in first} == {True, False}
+    one, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
+    assert json.dumps(one) == json.dumps(other)
+    for policy in ("skip", "steer"):
+        verdicts, _ = one[policy]
+        for mine, expected in zip(verdicts, alone(policy), strict=True):
+            assert mine[:2] == [expected.keep, expected.reason]
+            assert mine[2] == pytest.approx(expected.Q, rel=1e-6)
+            if math.isfinite(expected.dS):
+                assert mine[3] == pytest.approx(expected.dS, rel=1e-5)
+    assert {keep for keep, *_ in one["skip"][0]} == {True, False}
 
 
 def alone(policy: str) -> list:
@@ -50,9 +47,8 @@ def alone(policy: str) -> list:
     model = nn.RNN(3, 6, dtype=torch.float64)
     optimizer = gst.Sieve(
         model,
-        torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        torch.optim.SGD(model.parameters(), lr=0.002),
         q_range=(-0.2, 0.2),
-        max_change=0.3,
         policy=policy,
     )
     u = torch.randn(10, 20, 8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -61,7 +57,7 @@ def alone(policy: str) -> list:
         optimizer.zero_grad()
         for rank in range(2):
             outputs, _ = model(batch[:, rank::2])
-            ((1 + 9 * rank) * outputs[-1]).square().sum().backward()
+            ((1 + 9 * rank) * outputs[-1]).sin().sum().backward()
         for parameter in model.parameters():
             parameter.grad.mul_(0.5)
         optimizer.step()
