@@ -15,7 +15,7 @@ WeightFormat = Literal["float32", "int8"]
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes and arithmetic of the C export; code comes on top of `flash` (some 1 to 2 kB)."""
+    """Bytes and arithmetic of the C export; code comes on top of `flash` (some 1 kB)."""
 
     parameters: int
     flash: int  # bytes of constants
