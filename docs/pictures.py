@@ -41,10 +41,11 @@ def open_browser(profile: str) -> Any:
 def take(browser: Any, address: str, width: int, theme: str, first: str, last: str) -> bytes:
     feature = {"name": "prefers-color-scheme", "value": theme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    # As high as the page: a picture beyond the window would resize it and catch charts half drawn.
+    size = {"width": width, "height": 6000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(address)
-    time.sleep(1)
+    time.sleep(3)
     top, bottom = browser.execute_script(
         "return [document.querySelector(arguments[0]).getBoundingClientRect().top,"
         " document.querySelector(arguments[1]).getBoundingClientRect().bottom];",

@@ -337,14 +337,14 @@ def test_the_live_page_follows_a_run_from_before_its_start_to_its_end(
     )
     training.start()
     assert halfway.wait(30)
-    wait(browser, lambda: "1 of 1 runs going on, 3 epochs" in text(browser, "live-state"))
+    wait(browser, lambda: "the run goes on, 3 epochs" in text(browser, "live-state"))
     assert len(series(browser, "loss")[0]["data"]) == 3
     with (folder / "full-0" / "history.jsonl").open("a") as file:
         file.write("a corrupted line\n")
     browser.find_element(By.ID, "relative").click()
     go_on.set()
     training.join()
-    wait(browser, lambda: "all 1 runs finished, 6 epochs" in text(browser, "live-state"))
+    wait(browser, lambda: "the run has ended, 6 epochs" in text(browser, "live-state"))
     losses = [
         json.loads(line)["loss"]
         for line in (folder / "full-0" / "history.jsonl").read_text().splitlines()
@@ -365,7 +365,7 @@ def test_the_live_page_says_when_its_server_has_gone(browser: Any, tmp_path: Pat
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         show(browser, f"http://127.0.0.1:{server.server_address[1]}/")
-        wait(browser, lambda: "finished" in text(browser, "live-state"))
+        wait(browser, lambda: "has ended" in text(browser, "live-state"))
         server.shutdown()
         thread.join()
     wait(browser, lambda: "the server does not answer" in text(browser, "live-state"))

@@ -74,7 +74,7 @@ def test_it_waits_for_a_run_shows_it_growing_and_its_end(folder: Path, client: C
     assert b"No run here yet" in client.get("/")[2]
 
     write_run(folder, epochs=3, finished=False)
-    soon(lambda: client.data()["state"], "Live: 1 of 1 runs going on, 3 epochs so far")
+    soon(lambda: client.data()["state"], "Live: the run goes on, 3 epochs")
     assert client.epochs() == [1, 2, 3]
 
     with (folder / "history.jsonl").open("a") as file:
@@ -82,7 +82,7 @@ def test_it_waits_for_a_run_shows_it_growing_and_its_end(folder: Path, client: C
     soon(client.epochs, [1, 2, 3, 5])
 
     (folder / "result.json").write_text('{"test_accuracy": 0.875}')
-    soon(lambda: client.data()["state"], "Live: all 1 runs finished, 4 epochs")
+    soon(lambda: client.data()["state"], "Live: the run has ended, 5 epochs")
     assert "87.5 %" in client.data()["findings"]
 
 

@@ -50,7 +50,7 @@ def test_watch_serves_until_interrupted_and_leaves_the_folder_as_it_was(tmp_path
         found = re.search(r"http://127\.0\.0\.1:\d+/", said)
         assert found, said
         with urllib.request.urlopen(found[0] + "data.json", timeout=10) as answer:
-            assert json.load(answer)["state"] == "Live: all 1 runs finished, 3 epochs"
+            assert json.load(answer)["state"] == "Live: the run has ended, 3 epochs"
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
     finally:

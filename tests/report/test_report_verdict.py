@@ -70,7 +70,7 @@ def test_a_clear_gain_is_said_to_be_one() -> None:
 
 def test_a_loss_is_said_to_be_one() -> None:
     (experiment,) = experiments(pairs([0.9] * 6, [0.5] * 6))
-    assert verdict(experiment).headline.startswith("“full” does not help: it scores 40.0")
+    assert verdict(experiment).headline.startswith("“full” scores 40.0 percentage points less")
 
 
 def test_few_networks_are_said_to_be_too_few() -> None:
@@ -84,7 +84,8 @@ def test_the_strongest_opponent_counts_and_choosing_the_best_sieve_is_admitted()
     runs += [run_of("frozen", index, 0.4) for index in range(6)]
     (experiment,) = experiments(runs)
     headline = verdict(experiment).headline
-    assert headline.startswith("“full”, the best of 2 sieves tried, does not help")
+    assert headline.startswith("“full”, the best of 2 sieves tried, scores 10.0")
+    assert "less than" in headline
     assert "“clip”" in headline
 
 

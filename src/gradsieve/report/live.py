@@ -107,10 +107,12 @@ def _state(runs: list[Run]) -> str:
     if not runs:
         return "Live: waiting for a run to begin"
     going = sum(run.result is None for run in runs)
-    epochs = sum(len(run.epochs) for run in runs)
+    epochs = sum(int(run.last("epoch") or 0) for run in runs)
+    if len(runs) == 1:
+        return f"Live: the run {'goes on' if going else 'has ended'}, {epochs} epochs"
     if not going:
-        return f"Live: all {len(runs)} runs finished, {epochs} epochs"
-    return f"Live: {going} of {len(runs)} runs going on, {epochs} epochs so far"
+        return f"Live: all {len(runs)} runs have ended, {epochs} epochs"
+    return f"Live: {going} of {len(runs)} runs go on, {epochs} epochs so far"
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -79,9 +79,7 @@ def _headline(experiment: Experiment, comparisons: list[Comparison]) -> str:
     if pair.mean == 0:
         return f"{sieve} and {without} reach the same mean accuracy{so_far}."
     points = f"{100 * abs(pair.mean):.1f} percentage points"
-    outcome = (
-        f"scores {points} more" if pair.mean > 0 else f"does not help: it scores {points} less"
-    )
+    outcome = f"scores {points} {'more' if pair.mean > 0 else 'less'}"
     count = len(pair.differences)
     evidence = (
         "a difference that chance rarely makes"

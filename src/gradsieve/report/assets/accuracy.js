@@ -43,7 +43,7 @@ function accuracyByNetwork({ experiment, width }, colours) {
           `network ${echarts.format.encodeHTML(point.value[0])}<br>${echarts.format.encodeHTML(point.seriesName)}: <b>${percent(point.value[1])}</b>`,
       },
     }),
-    summary: `Mean accuracy over ${networks.length} networks: ${means.join(", ")}.`,
+    summary: `Mean accuracy over ${networks.length} ${networks.length === 1 ? "network" : "networks"}: ${means.join(", ")}.`,
     table: {
       columns: ["network", "trained with", "accuracy", "finished"],
       rows: networks.flatMap((network) =>
