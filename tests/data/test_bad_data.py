@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -246,3 +247,28 @@ def test_one_class_only_cannot_be_learned(tmp_path: Path) -> None:
 def test_parquet_bytes_are_no_csv(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="this is Parquet"):
         read(written(tmp_path, ".csv", parquet_bytes()), columns=Columns())
+
+
+def test_a_wide_header_takes_time_in_proportion(tmp_path: Path) -> None:
+    names = ",".join(f"x{number}" for number in range(100_000))
+    path = written(tmp_path, ".csv", f"series,target,{names}\na,1\n")
+    began = time.perf_counter()
+    with pytest.raises(InvalidFile, match="line 2: 2 fields where the header has 100002"):
+        read(path)
+    assert time.perf_counter() - began < 10
+
+
+def test_one_long_label_for_many_rows_is_not_written_out_for_each(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    rows = 20_000
+    codes = pa.array(np.zeros(rows, np.int32))
+    names = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 1_000_000]))
+    path = tmp_path / "long.parquet"
+    table = pa.table({"series": names, "x": np.zeros(rows), "target": ["up"] * rows})
+    pq.write_table(table, path)
+    assert path.stat().st_size < 3_000_000
+    with pytest.raises(InvalidFile, match="row 1, column 'series': a text of 1000000 characters"):
+        read(path)
+    assert pa.default_memory_pool().max_memory() < 500_000_000

@@ -81,6 +81,6 @@ def test_from_a_real_file_to_a_program_on_its_test_part(
     rounded = quantised(fitted.model).outputs(tested).argmax(axis=1)
     in_bytes = classes_of_c(tmp_path, to_c(fitted.model, "net", "int8"), tested)
     assert (in_bytes == rounded).mean() > 0.99
-    assert (in_bytes == tested.targets).mean() > fitted.score.value - 0.05
+    assert (in_bytes == tested.targets).mean() >= fitted.score.value - 0.1
     pytest.importorskip("onnxruntime")
     assert check_onnx(to_onnx(fitted.model), fitted.model, tested.subset(np.arange(20))) < 1e-5

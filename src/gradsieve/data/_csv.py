@@ -14,14 +14,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows
+from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice, number
 from gradsieve.data._text import open_text
 from gradsieve.errors import InvalidFile
 from gradsieve.network import Array
 
-CHUNK = 8192  # rows
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
 
@@ -56,7 +55,7 @@ def _separator(file: IO[str]) -> str:
 def _chunks(source: str, reader: Any, header: list[str], columns: Columns) -> Iterator[Rows]:
     """Rows of the table, with the line on which each of them ends."""
     numbered = ((reader.line_num, row) for row in reader if row)
-    while chunk := list(islice(numbered, CHUNK)):
+    while chunk := list(islice(numbered, rows_at_once(len(header)))):
         for line, row in chunk:
             if len(row) != len(header):
                 raise InvalidFile(

@@ -25,6 +25,7 @@ from gradsieve.data._targets import (
 from gradsieve.errors import InvalidFile
 from gradsieve.network import Array
 
+CHUNK_VALUES = 1_000_000  # read at once
 LONGEST_NAME = 1000  # characters of a series or class name: longer is a damaged file
 
 
@@ -41,8 +42,9 @@ class Columns:
         """These columns against a file's header."""
         _check_header(source, header)
         listed = ", ".join(repr(name[:60]) for name in header[:20])
+        known = set(header)
         for role, name in (("series", self.series), *(("target", name) for name in self.targets)):
-            if name not in header:
+            if name not in known:
                 raise InvalidFile(
                     f"{source}: there is no {role} column {name!r} among {listed}; say which "
                     f"column it is with --{role}"
@@ -51,7 +53,7 @@ class Columns:
         taken = {self.series, time, *self.targets}
         features = self.features or tuple(name for name in header if name not in taken)
         for name in (*features, *([time] if time else [])):
-            if name not in header:
+            if name not in known:
                 raise InvalidFile(f"{source}: there is no column {name!r} among {listed}")
         if not features:
             raise InvalidFile(f"{source}: no feature column is left among {listed}")
@@ -59,14 +61,21 @@ class Columns:
 
 
 def _check_header(source: str, header: Sequence[str]) -> None:
+    seen: set[str] = set()
     for position, name in enumerate(header, start=1):
         if not name:
             raise InvalidFile(
                 f"{source}: column {position} has no name; name it, or drop it (pandas writes its "
                 "index so: save with index=False)"
             )
-        if name in header[: position - 1]:
+        if name in seen:
             raise InvalidFile(f"{source}: column {name[:60]!r} is there twice; rename one")
+        seen.add(name)
+
+
+def rows_at_once(columns: int) -> int:
+    """So few that a wide table takes no more memory than a narrow one."""
+    return max(1, min(16_384, CHUNK_VALUES // columns))
 
 
 @dataclass(frozen=True)

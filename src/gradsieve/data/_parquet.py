@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows
+from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
 from gradsieve.errors import InvalidFile, MissingExtra
 from gradsieve.network import Array
-
-CHUNK = 16_384
 
 
 def read_parquet(
@@ -112,7 +110,9 @@ def _check_types(path: Path, pa: Any, schema: Any, columns: Columns) -> None:
 
 def _chunks(path: Path, pa: Any, file: Any, columns: Columns, wanted: list[str]) -> Iterator[Rows]:
     first = 1
-    for batch in file.iter_batches(batch_size=CHUNK, columns=wanted, use_threads=False):
+    for batch in file.iter_batches(
+        batch_size=rows_at_once(len(wanted)), columns=wanted, use_threads=False
+    ):
         rows = range(first, first + batch.num_rows)
         first += batch.num_rows
         if not batch.num_rows:

@@ -38,8 +38,8 @@ def split(data: Sequences, validation: float = 0.2, test: float = 0.2, seed: int
     parts = [np.flatnonzero(chosen == part) for part in range(3)]
     if not parts[0].size or not parts[1].size or (test and not parts[2].size):
         raise InvalidArgument(
-            f"{data.count} series are too few to split into training, validation and test; give "
-            "more series, or other shares"
+            f"{data.count} series are too few to split into training, validation and test (a class "
+            "with one series has it in training); give more series, or other shares"
         )
     return Parts(
         train=data.subset(parts[0]),

@@ -10,7 +10,7 @@ from typing import IO
 
 from gradsieve.errors import InvalidFile
 
-LONGEST_LINE = 1 << 26  # characters; a sequence of a few million values on a line still fits
+LONGEST_LINE = 1 << 24  # characters: some million values, and no more memory than that takes
 FOREIGN = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -74,6 +75,19 @@ def write_outcome(fitted: Fitted, folder: Path, report: bool = True) -> None:
 
 def outcome(fitted: Fitted) -> dict[str, Any]:
     """The result in numbers, as fit.json holds it."""
+    return _plain(_outcome(fitted))  # type: ignore[no-any-return]
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become null."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _outcome(fitted: Fitted) -> dict[str, Any]:
     task, run, found = fitted.task, fitted.run, fitted.diagnosis
     train = task.parts.train
     return {
