@@ -76,6 +76,13 @@ def test_short_sequences_do_not_make_the_gradient_look_vanished() -> None:
     assert max(abs(value or 0) for value in found.log10_ratio) < 0.01
 
 
+def test_few_long_sequences_are_looked_at_rather_than_all_of_memory() -> None:
+    generator = np.random.default_rng(0)
+    sequences = [generator.standard_normal((length, 1)) for length in [100_000, *([5] * 300)]]
+    data = from_arrays(sequences, np.arange(301) % 2, ("0", "1"))
+    assert diagnose(rotation(0.9, hidden=8), data).sequences == 25
+
+
 def test_the_typical_horizon_is_what_nine_in_ten_have() -> None:
     assert typical_horizon(np.array([5] + [30] * 19)) == 29
     assert typical_horizon(np.array([1])) == 0

@@ -147,6 +147,15 @@ def test_the_interval_of_steps_is_wider_than_if_steps_were_independent() -> None
     assert found.high - found.low > high - low
 
 
+def test_series_too_long_to_train_on_are_refused_by_name() -> None:
+    generator = np.random.default_rng(0)
+    lengths = [1_000_000, *([3] * 20)]
+    sequences = [generator.standard_normal((length, 1)) for length in lengths]
+    data = from_arrays(sequences, np.arange(21) % 2, ("a", "b"))
+    with pytest.raises(InvalidArgument, match=r"series '1' has 1,000,000 steps.*Cut long series"):
+        fit(data, replace(QUICK, hidden=64), validation=0.1, test=0.1)
+
+
 def test_a_constant_guess_is_the_training_parts_most_frequent_class() -> None:
     data = first_value_classes(50)
     parts = split(data, seed=0)

@@ -155,6 +155,8 @@ def _shown(progress: RunsProgress, trials: int) -> OnRecord:
 
 def say(console: Console, fitted: Fitted, output: Path) -> None:
     """The verdict, in words."""
+    if fitted.run.stopped == "interrupted":
+        console.print("Interrupted: this is the best network so far.")
     task, score, found, net = fitted.task, fitted.score, fitted.diagnosis, fitted.model.net
     train = task.parts.train
     what = "R²" if train.classes is None else "accuracy"

@@ -106,7 +106,7 @@ def _numbers(source: str, lines: list[int], name: str, texts: tuple[str, ...]) -
                 raise InvalidFile(
                     f"{source}, line {lines[position]}, column {name!r}: {text[:60]!r} is not a "
                     "number; write numbers with a point and no thousands mark, or leave the "
-                    "column out with --features"
+                    "column out with --feature"
                 )
             value = np.nan
         values[position] = value

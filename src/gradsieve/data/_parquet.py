@@ -79,7 +79,7 @@ def _check_types(path: Path, pa: Any, schema: Any, columns: Columns) -> None:
         ):
             raise InvalidFile(
                 f"{path}, column {name!r}: its type is {str(kind)[:60]}, not a number; convert it, "
-                "or leave it out with --features"
+                "or leave it out with --feature"
             )
     for name in (columns.series, *columns.targets):
         kind = schema.field(name).type

@@ -25,6 +25,7 @@ from gradsieve.network import Array
 KEPT = -1.0  # log10 of the share that the gradient must keep
 SATURATED = 0.9
 SEQUENCES = 200
+STATES = 20_000_000  # of all units, steps and sequences together: bounds memory
 SHORT = 0.1  # share of sequences that may be too short for the horizon
 NOISE_STEPS = 100
 
@@ -116,8 +117,9 @@ def diagnose(
         score = None
     else:
         score = model.score(data, engine)
-        many = data.count > SEQUENCES
-        chosen = generator.permutation(data.count)[:SEQUENCES] if many else np.arange(data.count)
+        most = max(1, min(SEQUENCES, STATES // (int(data.lengths.max()) * model.net.hidden)))
+        many = data.count > most
+        chosen = generator.permutation(data.count)[:most] if many else np.arange(data.count)
         seen = dataclasses.replace(data, targets=model.targets_of(data), classes=model.classes)
         seen = seen.subset(np.sort(chosen))
     u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)

@@ -19,6 +19,9 @@ from gradsieve.model import Model
 from gradsieve.network import SRN
 from gradsieve.training import Run, run_one
 
+MOST_STATES = 200_000_000  # of a minibatch: steps, sequences and units; some 5 GB with all of them
+MOST_STACKED = 500_000_000  # values of the training part, each series as long as the longest
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -119,10 +122,25 @@ def _task(
 ) -> OwnTask:
     parts = split(data, validation, 0.0 if test_data is not None else test, recipe.seed)
     check_trainable(parts.train)
+    _check_memory(parts, recipe)
     scaling = Scaling.of(parts.train)
     if test_data is not None:
         parts = Parts(parts.train, parts.validation, _renumbered(parts.train, test_data))
     return OwnTask(name, parts, scaling)
+
+
+def _check_memory(parts: Parts, recipe: Recipe) -> None:
+    """Refuse series that are too long to train on side by side, before memory runs out."""
+    train = parts.train
+    longest = int(train.lengths.max())
+    states = longest * recipe.batch * recipe.units(train)
+    stacked = longest * train.count * train.inputs
+    if states > MOST_STATES or stacked > MOST_STACKED:
+        name = train.names[int(train.lengths.argmax())]
+        raise InvalidArgument(
+            f"series {name[:60]!r} has {longest:,} steps; with {train.count} series side by side "
+            "that is too long to train on. Cut long series into shorter ones, each with its target"
+        )
 
 
 def _renumbered(train: Sequences, test_data: Sequences) -> Sequences:

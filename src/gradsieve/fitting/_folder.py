@@ -31,6 +31,7 @@ NETWORK = "network.safetensors"
 @contextmanager
 def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
     """A folder to work in that becomes `target` if all goes well, and else vanishes."""
+    target = Path(os.path.abspath(target))  # "." has no name to make another from
     if target.exists() and not replace and (not target.is_dir() or any(target.iterdir())):
         raise InvalidArgument(
             f"{target}: is there already; choose another output folder, or --force to replace it"
