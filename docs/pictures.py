@@ -6,6 +6,7 @@ gradsieve demo -o runs/demo && python docs/pictures.py runs/demo/report.html
 from __future__ import annotations
 
 import base64
+import io
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -65,8 +67,9 @@ def main(report: Path) -> None:
         browser = open_browser(profile)
         try:
             for name, shot in SHOTS.items():
-                picture = take(browser, report.resolve().as_uri(), *shot)
-                (IMAGES / f"{name}.png").write_bytes(picture)
+                picture = Image.open(io.BytesIO(take(browser, report.resolve().as_uri(), *shot)))
+                # 256 colours tell a chart as well as millions, in a third of the bytes.
+                picture.convert("RGB").quantize(256).save(IMAGES / f"{name}.png", optimize=True)
         finally:
             browser.quit()
 

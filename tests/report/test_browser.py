@@ -146,6 +146,18 @@ def test_charts_are_drawn_without_a_complaint(browser: Any, report: Path) -> Non
     assert complaints(browser) == []
 
 
+def test_no_chart_is_painted_in_slices(browser: Any, report: Path) -> None:
+    """A picture or a print would catch it half done."""
+    show(browser, report.as_uri())
+    for chart in CHARTS:
+        slices = browser.execute_script(
+            "return echarts.getInstanceByDom(document.getElementById(arguments[0])).getZr()"
+            ".storage.getDisplayList().filter(({incremental}) => incremental).length;",
+            f"chart-{chart}",
+        )
+        assert slices == 0, chart
+
+
 def test_nothing_is_requested_but_the_file_itself(browser: Any, report: Path) -> None:
     show(browser, report.as_uri())
     time.sleep(0.5)
