@@ -38,10 +38,12 @@ class NativeFlow(Flow):
         steps, batch, _ = u.shape
         sizes = (steps, batch, net.inputs, net.hidden, net.outputs, softmax, per_step)
         self._gradient: Weights | None = None
+        self._net: SRN | None = None
         workspace: _Workspace | None = None
         if isinstance(reuse, NativeFlow):
             workspace = reuse._reusable(sizes, net, isa)
-            self._gradient = reuse._gradient if workspace is not None else None
+            if workspace is not None:  # its views are views of the same memory
+                self._gradient, self._net = reuse._gradient, reuse._net
         if workspace is None:
             kind = _native.Workspace64 if net.dtype == np.float64 else _native.Workspace32
             workspace = kind(*sizes, isa)
@@ -67,7 +69,10 @@ class NativeFlow(Flow):
 
     @property
     def net(self) -> SRN:  # type: ignore[override]
-        return self._like.replaced(self._array("theta"))
+        workspace = self._live()
+        if self._net is None:
+            self._net = self._like.replaced(workspace.array("theta"))
+        return self._net
 
     @property
     def per_step(self) -> bool:
