@@ -26,6 +26,9 @@ from gradsieve.training.step import Stepper
 
 VALIDATE_EVERY = 5  # validating 1000 sequences each 50 updates would cost as much as the updates
 STOP_AT = 0.999  # so that "above 99 %" is never decided by when a run was stopped
+SIZES = (20_000, 1_000, 10_000)  # the paper's training, validation and test sequences
+SMALL_SIZES = (2_000, 200, 1_000)  # where drawing the paper's would take longer than learning
+SMALL = 100  # epochs
 
 
 def sieve_of(config: RunConfig) -> Sieve | None:
@@ -67,6 +70,7 @@ def settings_of(config: RunConfig) -> Settings:
         clip=config.clip,
         epochs=config.epochs,
         seed=config.network,
+        sizes=SIZES if config.epochs >= SMALL else SMALL_SIZES,
         validate_every=min(VALIDATE_EVERY, config.epochs),
         stop_at=STOP_AT,
         probe_every=20,

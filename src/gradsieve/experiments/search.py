@@ -8,7 +8,6 @@ validation loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gradsieve.experiments.config import RunConfig
@@ -28,30 +27,28 @@ class Choice:
     clip: float | None
 
 
-def configs(task: str, length: int, clipped: bool, epochs: int) -> list[RunConfig]:
-    """The search runs of one family."""
+def configs(
+    task: str, length: int, clipped: bool, epochs: int, networks: int = len(NETWORKS)
+) -> list[RunConfig]:
+    """The search runs of one family; a small study searches on few networks too."""
     return [
         RunConfig(task, length, "off", network, rate, clip, epochs=max(1, epochs // SHARE))
+        for network in NETWORKS[:networks]
         for rate, clip in (CLIPPED if clipped else UNCLIPPED)
-        for network in NETWORKS
     ]
 
 
-def all_configs(tasks: Iterable[str], lengths: Sequence[int], epochs: int) -> list[RunConfig]:
-    """Every search run, the shortest length first."""
-    return [
-        config
-        for length in sorted(lengths)
-        for task in tasks
-        for clipped in (False, True)
-        for config in configs(task, length, clipped, epochs)
-    ]
-
-
-def choose(store: Store, task: str, length: int, clipped: bool, epochs: int) -> Choice | None:
+def choose(
+    store: Store,
+    task: str,
+    length: int,
+    clipped: bool,
+    epochs: int,
+    networks: int = len(NETWORKS),
+) -> Choice | None:
     """What the finished search says; None while a run of it is missing."""
     scores: dict[Choice, list[tuple[float, float]]] = {}
-    for config in configs(task, length, clipped, epochs):
+    for config in configs(task, length, clipped, epochs, networks):
         row = store.get(config)
         if row is None:
             return None

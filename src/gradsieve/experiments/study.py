@@ -49,9 +49,9 @@ def cell_configs(
     needed: list[RunConfig] = []
     choices = {}
     for clipped in sorted({arm.clipped for arm in arms}):
-        choice = search.choose(store, task, length, clipped, scope.epochs)
+        choice = search.choose(store, task, length, clipped, scope.epochs, scope.networks)
         if choice is None:
-            needed += search.configs(task, length, clipped, scope.epochs)
+            needed += search.configs(task, length, clipped, scope.epochs, scope.networks)
         else:
             choices[clipped] = choice
     if needed:

@@ -128,11 +128,11 @@ def search_table(scope: Scope, store: Store) -> str:
     ]
     for task, length in scope.cells():
         for clipped in (False, True):
-            choice = search.choose(store, task, length, clipped, scope.epochs)
+            choice = search.choose(store, task, length, clipped, scope.epochs, scope.networks)
             if choice is None:
                 continue
             scores: dict[str, list[float]] = {}
-            for config in search.configs(task, length, clipped, scope.epochs):
+            for config in search.configs(task, length, clipped, scope.epochs, scope.networks):
                 row = store.get(config)
                 assert row is not None, "a finished search has every row"
                 name = _pair(config.learning_rate, config.clip)
