@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,10 +97,14 @@ def compare(rows: list[dict[str, str]], estimator: str, start: float, end: float
     return Agreement(
         updates=len(predicted),
         right_sign=float((np.sign(predicted) == np.sign(measured)).mean()),
-        correlation=float(np.corrcoef(_rank(predicted), _rank(measured))[0, 1]),
+        correlation=rank_correlation(predicted, measured),
         slope=float((predicted * measured).sum() / (predicted**2).sum()),
     )
 
 
-def _rank(values: Array) -> Array:
-    return np.asarray(np.argsort(np.argsort(values)), dtype=np.float64)
+def rank_correlation(first: Array, second: Array) -> float:
+    """Spearman's; of fewer than two values there is none."""
+    if len(first) < 2:
+        return math.nan
+    ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
+    return float(np.corrcoef(*ranks)[0, 1])

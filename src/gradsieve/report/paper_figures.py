@@ -130,7 +130,7 @@ def agreement(rows: Sequence[Mapping[str, str]]) -> Figure:
             _sign_by_size(axes[2], predicted, measured, colour, estimator)
         axes[0].set_ylabel("measured change")
         axes[2].axhline(0.5, color="grey", lw=0.8)
-        axes[2].set(xscale="log", ylim=(0, 1.02), xlabel="|predicted change|")
+        axes[2].set(xscale="log", xlim=(1e-6, 10), ylim=(0, 1.02), xlabel="|predicted change|")
         axes[2].set_title("share of right signs")
         axes[2].legend(loc="lower right")
     return figure

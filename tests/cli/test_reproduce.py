@@ -1,0 +1,91 @@
+"""`gradsieve reproduce`: a small study from nothing, its record, its status, and going on from it."""
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gradsieve.cli import app
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.execute import execute
+
+SMALL = ["--networks", "2", "--epochs", "2", "--tasks", "temporal_order", "--lengths", "100"]
+COLUMNS = {
+    "task", "length", "sieve", "seed", "test_accuracy", "validation_accuracy", "kept", "stalls",
+    "updates", "seconds", "learning_rate",
+}  # fmt: skip
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["reproduce", *map(str, words)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def small_study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    assert run("table1", *SMALL, "--folder", folder).exit_code == 0
+    return folder
+
+
+def test_a_small_table_has_a_row_for_each_network_and_arm(small_study):
+    with (small_study / "results" / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) >= COLUMNS
+    found = {(row["sieve"], row["seed"]) for row in rows}
+    assert found == {(arm, seed) for arm in ("off", "clip", "frozen", "full") for seed in "01"}
+    table = (small_study / "results" / "table1.md").read_text()
+    assert "| temporal_order | 100 | full |" in table
+    assert "96 / 44" in table  # what the paper says stands beside it
+    assert (small_study / "results" / "table1.png").stat().st_size > 10_000
+
+
+def test_a_recorded_row_computes_to_the_same_number_again(small_study, tmp_path):
+    with (small_study / "results" / "runs.csv").open() as file:
+        row = list(csv.DictReader(file))[-1]
+    again = execute(row["config"], str(tmp_path))
+    assert again["test_accuracy"] == float(row["test_accuracy"])
+    assert RunConfig.from_json(row["config"]).label == row["sieve"]
+
+
+def test_status_says_how_many_runs_are_done(small_study):
+    said = run("table1", *SMALL, "--folder", small_study, "--status", "--json")
+    assert json.loads(said.stdout) == {"table1": {"known_runs": 8, "missing": 0}}
+
+
+def test_a_study_goes_on_from_a_record(small_study, tmp_path):
+    results = small_study / "results"
+    known = ["--from-record", results / "runs.csv", "--from-record", results / "search.csv"]
+    said = run("table1", *SMALL, "--folder", tmp_path, *known, "--status", "--json")
+    assert json.loads(said.stdout)["table1"]["missing"] == 0
+
+
+def test_figure1_shows_what_the_paper_says_of_the_three_variances(tmp_path):
+    assert run("figure1", "--networks", 1, "--folder", tmp_path).exit_code == 0
+    with (tmp_path / "results" / "figure1.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    far = {row["variance"]: float(row["delta"]) for row in rows if row["depth"] == "99"}
+    near = {row["variance"]: float(row["delta"]) for row in rows if row["depth"] == "0"}
+    assert far["0.005"] < 1e-8 * near["0.005"]  # vanishes
+    assert far["0.02"] > 3 * near["0.02"]  # explodes
+    assert 1e-3 < far["0.01"] / near["0.01"] < 10  # flat, next to those
+
+
+def test_agreement_writes_both_estimators(tmp_path):
+    words = ["--networks", 1, "--epochs", 5, "--tasks", "temporal_order", "--folder", tmp_path]
+    assert run("agreement", *words).exit_code == 0
+    table = (tmp_path / "results" / "agreement.md").read_text()
+    assert "early" in table
+    assert (tmp_path / "results" / "agreement.png").exists()
+
+
+def test_figure2_draws_each_arm(tmp_path):
+    assert run("figure2", "--epochs", 10, "--folder", tmp_path).exit_code == 0
+    assert (tmp_path / "results" / "figure2.png").stat().st_size > 10_000
+
+
+def test_an_unknown_task_is_the_users_mistake(tmp_path):
+    from gradsieve.errors import InvalidArgument
+
+    with pytest.raises(InvalidArgument, match="chess"):
+        run("table1", "--tasks", "chess", "--folder", tmp_path)
