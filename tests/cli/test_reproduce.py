@@ -1,4 +1,4 @@
-"""`gradsieve reproduce`: a small study from nothing, its record, its status, and going on from it."""
+"""`gradsieve reproduce`: a small study from nothing, its record, its status, going on from it."""
 
 import csv
 import json
