@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsieve.torch.memory import Memory
+
 State = tuple[Tensor, ...]
 Weights = Mapping[str, Tensor]
 Update = Callable[[Tensor, Tensor, State, Weights], State]
@@ -97,6 +99,23 @@ def drive(inputs: Tensor, weights: Weights, gates: int) -> Tensor:
 def recur(h: Tensor, weights: Weights, gates: int) -> Tensor:
     """a from the h before, (…, G, H)."""
     return _blocks(h, weights["weight_hh"], weights.get("bias_hh"), gates)
+
+
+def sum_of_products(
+    inputs: Tensor, h: Tensor, weights: Weights, gates: int, memory: Memory
+) -> Tensor:
+    """x + a, (T, B, G, H), in one array."""
+    rows = weights["weight_hh"].shape[0]
+    total = memory.empty((*h.shape[:2], gates, rows // gates), like=h)
+    flat = total.view(-1, rows)
+    biases = [weights[name] for name in ("bias_ih", "bias_hh") if name in weights]
+    left, right = h.reshape(-1, h.shape[-1]), weights["weight_hh"].T
+    if biases:
+        torch.addmm(torch.stack(biases).sum(0), left, right, out=flat)
+    else:
+        torch.mm(left, right, out=flat)
+    flat.addmm_(inputs.reshape(-1, inputs.shape[-1]), weights["weight_ih"].T)
+    return total
 
 
 def beyond_linear(weights: Weights) -> dict[str, Tensor]:

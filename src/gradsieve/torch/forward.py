@@ -20,6 +20,7 @@ from torch import Tensor
 from gradsieve.torch import cells, lstm_units
 from gradsieve.torch.cells import Cell, State
 from gradsieve.torch.lstm_units import LSTMUnits
+from gradsieve.torch.memory import Memory
 from gradsieve.torch.stack import LayerWeights
 
 
@@ -34,6 +35,7 @@ class LayerRun:
     a: Tensor
     before: State  # s(0) … s(T−1)
     after: State  # s(1) … s(T)
+    memory: Memory
     units: LSTMUnits | None = None  # of an LSTM on the CPU
 
 
@@ -50,26 +52,44 @@ def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tenso
 
 
 def run_layer(
-    cell: Cell, weights: LayerWeights, u: Tensor, initial: State, h: Tensor | None = None
+    cell: Cell,
+    weights: LayerWeights,
+    u: Tensor,
+    initial: State,
+    h: Tensor | None = None,
+    memory: Memory | None = None,
 ) -> LayerRun:
     """Run one layer over u; `h` are its outputs where they are known already."""
-    gates = len(cell.gates)
-    x = cells.drive(u, weights, gates)
+    gates, memory = len(cell.gates), memory or Memory()
     if h is None and cell in _FUSED:
         h = _FUSED[cell](u, initial, weights)
+    if h is not None and cell is cells.LSTM and lstm_units.usable(h):
+        return _run_lstm(weights, u, initial, h, memory)
+    x = cells.drive(u, weights, gates)
     if h is None or (cell.states > 1 and cell is not cells.LSTM):
-        return _run_by_steps(cell, weights, u, x, initial)
+        return _run_by_steps(cell, weights, u, x, initial, memory)
     h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
     a = cells.recur(h_before, weights, gates)
     if cell is not cells.LSTM:
-        return LayerRun(cell, weights, u, x, a, (h_before,), (h,))
-    units = LSTMUnits(x + a, initial[1]) if lstm_units.usable(x) else None
-    c = _lstm_memory(x, a, initial[1]) if units is None else units.c
-    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]), units)
+        return LayerRun(cell, weights, u, x, a, (h_before,), (h,), memory)
+    c = _lstm_memory(x, a, initial[1])
+    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]), memory)
+
+
+def _run_lstm(
+    weights: LayerWeights, u: Tensor, initial: State, h: Tensor, memory: Memory
+) -> LayerRun:
+    """An LSTM on the CPU: it reads x and a as their sum, so x holds both and a is zero."""
+    h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
+    both = cells.sum_of_products(u, h_before, weights, 4, memory)
+    units = LSTMUnits(both, initial[1], memory)
+    zero = both.new_zeros(()).expand_as(both)
+    before, after = (h_before, units.c[:-1]), (h, units.c[1:])
+    return LayerRun(cells.LSTM, weights, u, both, zero, before, after, memory, units)
 
 
 def _run_by_steps(
-    cell: Cell, weights: LayerWeights, u: Tensor, x: Tensor, initial: State
+    cell: Cell, weights: LayerWeights, u: Tensor, x: Tensor, initial: State, memory: Memory
 ) -> LayerRun:
     gates, extra = len(cell.gates), cells.beyond_linear(weights)
     state, states, products = initial, [initial], []
@@ -79,7 +99,7 @@ def _run_by_steps(
         states.append(state)
     parts = [torch.stack(part) for part in zip(*states, strict=True)]
     before, after = tuple(p[:-1] for p in parts), tuple(p[1:] for p in parts)
-    return LayerRun(cell, weights, u, x, torch.stack(products), before, after)
+    return LayerRun(cell, weights, u, x, torch.stack(products), before, after, memory)
 
 
 def _lstm_memory(x: Tensor, a: Tensor, c: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from gradsieve.change import NormChange, summarise
 from gradsieve.flow import Norms
 from gradsieve.sieve import Sieve, Verdict
 from gradsieve.torch import measure
+from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Call, sequences
 from gradsieve.torch.recursion import Deltas
 from gradsieve.torch.stack import Stack
@@ -44,12 +45,20 @@ class Evidence:
         return NO_GRADIENT if self.norms.near_norm == 0 else None
 
 
-def gather(stack: Stack, calls: list[Call], horizon: int | None, together: bool) -> Evidence:
+def gather(
+    stack: Stack,
+    calls: list[Call],
+    horizon: int | None,
+    together: bool,
+    memory: Memory | None = None,
+) -> Evidence:
     """Carry each call's last gradient back and measure its two ends."""
     with torch.no_grad():
         weights = detached(stack.weights())
         like = weights[0][0]["weight_hh"]
-        transports = [Transport(stack, weights, sequences(stack, call, like)) for call in calls]
+        transports = [
+            Transport(stack, weights, sequences(stack, call, like), memory) for call in calls
+        ]
         deltas = [[t.deltas(carrier) for carrier in t.carriers] for t in transports]
         found = _ends(stack, transports, deltas, None, horizon)
         count = torch.tensor(found.count)

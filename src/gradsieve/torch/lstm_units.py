@@ -12,17 +12,20 @@ import torch
 from torch import Tensor
 
 from gradsieve.kernel import _native
+from gradsieve.torch.memory import Memory
 
 
 class LSTMUnits:
     """Gates, memory c(0) … c(T), and the tables K and L of `gradsieve.torch.local`."""
 
-    def __init__(self, v: Tensor, initial: Tensor) -> None:
+    def __init__(self, v: Tensor, initial: Tensor, memory: Memory) -> None:
         """From the products v = x + a, (T,B,4,H), and c(0), (B,H)."""
         steps, batch, _, hidden = v.shape
-        self._values, self._slopes, K_h, K_c = (torch.empty_like(v) for _ in range(4))
-        self._t, self._t_slope, L_hc, L_cc = (v.new_empty(steps, batch, hidden) for _ in range(4))
-        self.c = v.new_empty((steps + 1, batch, hidden))
+        gates, state = v.shape, (steps, batch, hidden)
+        self._memory = memory
+        self._values, self._slopes, K_h, K_c = (memory.empty(gates, v) for _ in range(4))
+        self._t, self._t_slope, L_hc, L_cc = (memory.empty(state, v) for _ in range(4))
+        self.c = memory.empty((steps + 1, batch, hidden), v)
         _native.lstm_units(
             *_arrays(v, initial),
             *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
@@ -33,7 +36,8 @@ class LSTMUnits:
 
     def bend(self, g: tuple[Tensor, ...], dv: Tensor, dc: Tensor) -> tuple[Tensor, Tensor]:
         """The change of Kᵀ g and of Lᵀ g (by c), g held, along dv and the dc of the step before."""
-        by_v, by_c = torch.empty_like(self._values), torch.empty_like(self._t)
+        by_v = self._memory.empty(self._values.shape, self._values)
+        by_c = self._memory.empty(self._t.shape, self._t)
         _native.lstm_bend(
             *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
             *_arrays(*g, dv, dc, by_v, by_c),

@@ -35,8 +35,9 @@ def pull(
     exponents: Tensor | None,
 ) -> tuple[Tensor, State, Tensor]:
     """δ, g and their exponents; see `recursion.pull_back`."""
-    delta = torch.empty_like(local.K[0], memory_format=torch.contiguous_format)
-    g = tuple(torch.empty(part.shape, dtype=part.dtype) for part in injected)
+    memory = local.run.memory
+    delta = memory.empty(local.K[0].shape, local.K[0])
+    g = tuple(memory.empty(part.shape, part) for part in injected)
     chosen = torch.empty(injected_exponents.shape, dtype=torch.int32)
     if exponents is not None:
         chosen.copy_(exponents)
@@ -58,8 +59,9 @@ def push(
     local: UnitwiseLocal, weight_hh: Tensor, explicit: Tensor, R: State | None
 ) -> tuple[Tensor, State]:
     """da and ds(1) … ds(T); see `recursion.push_forward`."""
-    ds = tuple(torch.empty(part.shape, dtype=part.dtype) for part in local.run.after)
-    da = torch.empty_like(explicit, memory_format=torch.contiguous_format)
+    memory = local.run.memory
+    ds = tuple(memory.empty(part.shape, part) for part in local.run.after)
+    da = memory.empty(explicit.shape, explicit)
     _native.push(
         *_tables(local, weight_hh),
         _array(explicit),

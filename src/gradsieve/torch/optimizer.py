@@ -18,7 +18,6 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from gradsieve import sieve as core
@@ -27,6 +26,7 @@ from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.sieve import Verdict
 from gradsieve.torch import judging
 from gradsieve.torch.judging import Evidence
+from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Recorder
 from gradsieve.torch.rollback import Snapshot, moving_parameters, scale_velocity
 from gradsieve.torch.stack import Stack, find_stacks
@@ -117,6 +117,7 @@ class Sieve(Optimizer):
         self.last: Verdict | None = None
         self.verdicts: dict[str, Verdict] = {}
         self._warned: set[str] = set()
+        self._memory = Memory()
         self._make_an_optimizer()
 
     def _make_an_optimizer(self) -> None:
@@ -318,9 +319,12 @@ class Sieve(Optimizer):
                 "no gradient has come back to a recurrent module since the last step(); call the "
                 "model with gradients enabled and loss.backward() before optimizer.step()"
             )
+        self._memory.reset()
         stacks = self.stacks if self._together else list(finished)
         return [
-            judging.gather(stack, finished.get(stack, []), self.sieve.horizon, self._together)
+            judging.gather(
+                stack, finished.get(stack, []), self.sieve.horizon, self._together, self._memory
+            )
             for stack in stacks
         ]
 
@@ -376,4 +380,10 @@ def _without_change(evidence: Evidence) -> NormChange:
 
 def _finite_gradients(optimizer: Optimizer) -> bool:
     gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
-    return not gradients or bool(torch.isfinite(get_total_norm(gradients)))
+    if not gradients:
+        return True
+    # One pass without a temporary; a finite sum has no value that is not.
+    sums = [gradient.sum().to(gradients[0].device, torch.float64) for gradient in gradients]
+    return bool(torch.isfinite(torch.stack(sums).sum())) or all(
+        bool(torch.isfinite(g).all()) for g in gradients
+    )

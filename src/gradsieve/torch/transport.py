@@ -21,6 +21,7 @@ from gradsieve.torch import cells
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import LayerRun, in_own_time, run_layer
 from gradsieve.torch.local import Local, Pulled, linearise
+from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Sequences
 from gradsieve.torch.recursion import NOTHING, Added, Deltas, Scaled, pull_back, push_forward
 from gradsieve.torch.stack import LayerWeights, Stack
@@ -55,10 +56,17 @@ class Layer:
 class Transport:
     """One call of a recurrent module, gone forward; asked for deltas and their changes."""
 
-    def __init__(self, stack: Stack, weights: StackWeights, sequences: Sequences) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        weights: StackWeights,
+        sequences: Sequences,
+        memory: Memory | None = None,
+    ) -> None:
         self.stack = stack
         self.weights = weights
         self.sequences = sequences
+        self.memory = memory or Memory()
         self.layers = self._forward()
         self.carriers = [
             carrier
@@ -72,7 +80,7 @@ class Transport:
         known = given.outputs if stack.layers == stack.directions == 1 else None
         for weights, initial in zip(self.weights, given.initial, strict=True):
             row = [
-                Layer(linearise(run_layer(stack.cell, w, self._own(u, d), s, known)))
+                Layer(linearise(run_layer(stack.cell, w, self._own(u, d), s, known, self.memory)))
                 for d, (w, s) in enumerate(zip(weights, initial, strict=True))
             ]
             u = torch.cat([self._own(layer.run.after[0], d) for d, layer in enumerate(row)], dim=-1)
@@ -216,7 +224,10 @@ class Transport:
         return own_direction(carrier, rows)
 
     def _added(self, layer: Layer, known: Deltas, change: LayerWeights) -> Added:
-        through = known.delta.flatten(-2) @ change["weight_hh"]
+        through = self.memory.empty(known.g[0].shape, known.g[0])
+        torch.mm(
+            known.delta.flatten(-2).flatten(0, 1), change["weight_hh"], out=through.flatten(0, 1)
+        )
         states: list[Tensor | None] = [through] + [None] * (len(known.g) - 1)
         if self._estimator == "frozen":
             return Added(None, states)
@@ -253,17 +264,22 @@ class Transport:
         for row, changes in zip(self.layers, update, strict=True):
             for direction, (layer, change) in enumerate(zip(row, changes, strict=True)):
                 run = layer.run
-                dx = cells.drive(run.u, change, gates)
+                extra = cells.beyond_linear(change)
+                through = None
                 if du is not None:
                     own = self._own(du, direction)
-                    dx = dx + cells.in_blocks(own @ run.weights["weight_ih"].T, gates)
-                explicit = cells.recur(run.before[0], change, gates)
-                extra = cells.beyond_linear(change)
+                    through = cells.in_blocks(own @ run.weights["weight_ih"].T, gates)
                 R = None
                 if run.cell.joint and not extra:
-                    explicit = explicit + dx
+                    explicit = cells.sum_of_products(
+                        run.u, run.before[0], change, gates, self.memory
+                    )
+                    explicit = explicit if through is None else explicit.add_(through)
                 else:
-                    layer.dx, R = dx, layer.local.push(dx, extra)
+                    explicit = cells.recur(run.before[0], change, gates)
+                    dx = cells.drive(run.u, change, gates)
+                    layer.dx = dx if through is None else dx + through
+                    R = layer.local.push(layer.dx, extra)
                 layer.da, layer.dafter = push_forward(
                     layer.local, run.weights["weight_hh"], explicit, R
                 )

@@ -1,9 +1,10 @@
 // The recursions of scan.hpp for one instruction set. Compiled once for each.
-#include <cmath>
-
 #include "activation.hpp"
 #include "scan.hpp"
 #include "scan_product.hpp"
+
+// The arrays of a loop do not overlap (each has memory of its own): there is nothing to check.
+#define GRADSIEVE_APART _Pragma("GCC ivdep")
 
 namespace gradsieve::GRADSIEVE_ISA {
 
@@ -17,13 +18,23 @@ Index scratch(Index B, Index G, Index H) {
     return packed + B * wide + (most_parts + 1) * B * narrow;
 }
 
+// Largest magnitude of H values; several at a time, so that it is a vector's work.
 template <class Real>
 GRADSIEVE_INLINE Real largest_of(const Real* values, Index H) {
+    constexpr Index width = 16;
+    Real tops[width] = {};
+    Index j = 0;
+    for (; j + width <= H; j += width)
+        GRADSIEVE_APART for (Index k = 0; k < width; ++k) {
+            const Real size = values[j + k] < 0 ? -values[j + k] : values[j + k];
+            tops[k] = size > tops[k] ? size : tops[k];
+        }
     Real top = 0;
-    for (Index j = 0; j < H; ++j) {
+    for (; j < H; ++j) {
         const Real size = values[j] < 0 ? -values[j] : values[j];
         top = size > top ? size : top;
     }
+    for (Index k = 0; k < width; ++k) top = tops[k] > top ? tops[k] : top;
     return top;
 }
 
@@ -31,17 +42,23 @@ GRADSIEVE_INLINE Real largest_of(const Real* values, Index H) {
 template <class Real>
 GRADSIEVE_INLINE std::int32_t units_of(Real top, std::int32_t exponent) {
     if (!(top > 0) || !(top - top == 0)) return nothing;
-    int size = 0;
-    (void)::frexp(double(top), &size);
+    const double wide = double(top);
+    std::uint64_t bits = 0;
+    __builtin_memcpy(&bits, &wide, sizeof bits);
+    const int size = int(bits >> 52) - 1022;  // as frexp gives it: top lies in ½ … 1 of 2**size
     constexpr int steepest = 126;
     return exponent + (size < -steepest ? -steepest : size > steepest ? steepest : size);
 }
 
+// 2**shift; zero where that is too small to be a normal number.
 template <class Real>
 GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
     constexpr std::int32_t reach = sizeof(Real) == 4 ? 126 : 1022;
     if (shift < -reach) return Real(0);
-    return Real(::ldexp(1.0, shift > reach ? reach : shift));
+    const std::uint64_t bits = std::uint64_t(1023 + (shift > reach ? reach : shift)) << 52;
+    double power = 0;
+    __builtin_memcpy(&power, &bits, sizeof power);
+    return Real(power);
 }
 
 template <class Real>
@@ -76,42 +93,49 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
                 Real* g = at.g[s] + row * H;
                 const Real* held = carried + (s * B + b) * ld;
                 const Real* in = at.injected[s] + row * H;
-                for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
+                GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
             }
             Real* delta = at.delta + row * GH;
-            for (Index k = 0; k < G; ++k) {
+            const Real* more = at.added_delta ? at.added_delta + row * GH : nullptr;
+            for (Index k = 0; k < GH; k += H) {
                 const Real* g = at.g[0] + row * H;
-                const Real* K = cell.K[0] + row * GH + k * H;
-                Real* to = delta + k * H;
-                if (at.added_delta) {
-                    const Real* more = at.added_delta + row * GH + k * H;
-                    for (Index j = 0; j < H; ++j) to[j] = more[j] + K[j] * g[j];
+                const Real* K = cell.K[0] + row * GH + k;
+                Real* to = delta + k;
+                if (S == 1) {
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = K[j] * g[j];
                 } else {
-                    for (Index j = 0; j < H; ++j) to[j] = K[j] * g[j];
+                    const Real* g_second = at.g[1] + row * H;
+                    const Real* K_second = cell.K[1] + row * GH + k;
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j)
+                        to[j] = K[j] * g[j] + K_second[j] * g_second[j];
                 }
-                for (Index s = 1; s < S; ++s) {
+                for (Index s = 2; s < S; ++s) {
                     const Real* part = at.g[s] + row * H;
-                    const Real* table = cell.K[s] + row * GH + k * H;
-                    for (Index j = 0; j < H; ++j) to[j] += table[j] * part[j];
+                    const Real* table = cell.K[s] + row * GH + k;
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += table[j] * part[j];
                 }
+                if (more)
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += more[k + j];
             }
             for (Index to_part = 0; to_part < S; ++to_part) {
                 Real* to = carried + (to_part * B + b) * ld;
                 const Real* more = at.added_state[to_part];
-                for (Index j = 0; j < H; ++j) to[j] = more ? more[row * H + j] : Real(0);
+                GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = 0;
+                if (more)
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = more[row * H + j];
                 for (Index s = 0; s < S; ++s) {
                     const Real* table = cell.L[s * S + to_part];
                     if (!table) continue;
                     const Real* g = at.g[s] + row * H;
                     table += row * H;
-                    for (Index j = 0; j < H; ++j) to[j] += table[j] * g[j];
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += table[j] * g[j];
                 }
             }
         }
         if (n == 0) break;
         rows_times(through, ld, B, at.delta + n * B * GH, GH, packed, GH, H);
         for (Index b = 0; b < B; ++b)
-            for (Index j = 0; j < H; ++j) carried[b * ld + j] += through[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j) carried[b * ld + j] += through[b * ld + j];
     }
 }
 
@@ -128,13 +152,15 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
         for (Index b = 0; b < B; ++b) {
             const Index row = n * B + b;
             Real* da = at.da + row * GH;
-            for (Index j = 0; j < GH; ++j) da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < GH; ++j) da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
             for (Index s = 0; s < S; ++s) {
                 Real* to = at.ds[s] + row * H;
-                for (Index j = 0; j < H; ++j) to[j] = at.R[s] ? at.R[s][row * H + j] : Real(0);
+                GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = 0;
+                if (at.R[s])
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = at.R[s][row * H + j];
                 for (Index k = 0; k < G; ++k) {
                     const Real* K = cell.K[s] + row * GH + k * H;
-                    for (Index j = 0; j < H; ++j) to[j] += K[j] * da[k * H + j];
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += K[j] * da[k * H + j];
                 }
                 if (n == 0) continue;
                 for (Index part = 0; part < S; ++part) {
@@ -142,7 +168,7 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
                     if (!table) continue;
                     table += row * H;
                     const Real* before = at.ds[part] + (row - B) * H;
-                    for (Index j = 0; j < H; ++j) to[j] += table[j] * before[j];
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += table[j] * before[j];
                 }
             }
         }
@@ -154,7 +180,7 @@ template <class Real>
 void gate(const Real* v, Index H, bool logistic, Real* value, Real* slope, Real* scratch) {
     const Real half = logistic ? Real(0.5) : Real(1);
     const Index width = padded_width(H);
-    for (Index j = 0; j < H; ++j) scratch[j] = half * v[j];
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) scratch[j] = half * v[j];
     for (Index j = H; j < width; ++j) scratch[j] = 0;
     for (Index j = 0; j < width; j += lanes<Real>) {
         const Activation<Real> both = activate<Real>(load(scratch + j));
@@ -162,14 +188,14 @@ void gate(const Real* v, Index H, bool logistic, Real* value, Real* slope, Real*
         store(scratch + width + j, both.slope);
     }
     const Real shift = logistic ? Real(0.5) : Real(0), steep = logistic ? Real(0.25) : Real(1);
-    for (Index j = 0; j < H; ++j) value[j] = shift + half * scratch[j];
-    for (Index j = 0; j < H; ++j) slope[j] = steep * scratch[width + j];
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) value[j] = shift + half * scratch[j];
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) slope[j] = steep * scratch[width + j];
 }
 
 template <class Real>
 void lstm_units(const LstmUnits<Real>& at, Real* scratch) {
     const Index T = at.T, B = at.B, H = at.H, rows = T * B;
-    for (Index j = 0; j < B * H; ++j) at.c[j] = at.initial[j];
+    GRADSIEVE_APART for (Index j = 0; j < B * H; ++j) at.c[j] = at.initial[j];
     for (Index row = 0; row < rows; ++row) {
         const Index gates = 4 * row * H, one = row * H;
         Real* value = at.values + gates;
@@ -179,11 +205,11 @@ void lstm_units(const LstmUnits<Real>& at, Real* scratch) {
         const Real *write = value, *keep = value + H, *news = value + 2 * H, *show = value + 3 * H;
         const Real* before = at.c + one;
         Real* c = at.c + one + B * H;
-        for (Index j = 0; j < H; ++j) c[j] = keep[j] * before[j] + write[j] * news[j];
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) c[j] = keep[j] * before[j] + write[j] * news[j];
         gate(c, H, false, at.t + one, at.t_slope + one, scratch);
         const Real *t = at.t + one, *t_slope = at.t_slope + one;
         Real *K_h = at.K_h + gates, *K_c = at.K_c + gates;
-        for (Index j = 0; j < H; ++j) {
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) {
             const Real through = show[j] * t_slope[j];
             const Real by_write = news[j] * slope[j];
             const Real by_keep = before[j] * slope[H + j];
@@ -205,7 +231,7 @@ void lstm_bend(const LstmBend<Real>& at) {
         const Index gates = 4 * row * H, one = row * H;
         const Real *value = at.values + gates, *slope = at.slopes + gates, *dv = at.dv + gates;
         Real* by_v = at.by_v + gates;
-        for (Index j = 0; j < H; ++j) {
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) {
             const Real write = value[j], keep = value[H + j], news = value[2 * H + j];
             const Real show = value[3 * H + j];
             const Real write1 = slope[j], keep1 = slope[H + j], new1 = slope[2 * H + j];
@@ -240,7 +266,7 @@ void tanh_layer(const TanhLayer<Real>& at, Real* scratch) {
         rows_times(a, ld, B, before, H, packed, H, H);
         const Real* x = at.x + n * B * H;
         for (Index b = 0; b < B; ++b)
-            for (Index j = 0; j < H; ++j) a[b * ld + j] += x[b * H + j];
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j) a[b * ld + j] += x[b * H + j];
         for (Index j = 0; j < B * ld; j += lanes<Real>) {
             const Activation<Real> both = activate<Real>(load(a + j));
             store(a + j, both.value);
@@ -249,8 +275,8 @@ void tanh_layer(const TanhLayer<Real>& at, Real* scratch) {
         for (Index b = 0; b < B; ++b) {
             Real* z = at.z + (n * B + b) * H;
             Real* slopes = at.slopes + (n * B + b) * H;
-            for (Index j = 0; j < H; ++j) z[j] = a[b * ld + j];
-            for (Index j = 0; j < H; ++j) slopes[j] = slope[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j) z[j] = a[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j) slopes[j] = slope[b * ld + j];
         }
     }
 }
@@ -266,13 +292,13 @@ void tanh_deltas(const TanhDeltas<Real>& at, Real* scratch) {
         Real* delta = at.delta + n * B * H;
         for (Index b = 0; b < B; ++b) {
             const Index row = (n * B + b) * H;
-            for (Index j = 0; j < H; ++j)
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j)
                 delta[b * H + j] = (carried[b * ld + j] + at.by_z[row + j]) * at.slopes[row + j];
         }
         rows_times(carried, ld, B, delta, H, packed, H, H);
     }
     for (Index b = 0; b < B; ++b)
-        for (Index j = 0; j < H; ++j) at.by_initial[b * H + j] = carried[b * ld + j];
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) at.by_initial[b * H + j] = carried[b * ld + j];
 }
 
 template <class Real>
