@@ -10,11 +10,11 @@ function accuracyByNetwork({ experiment, width }, colours) {
   const series = experiment.variants.map((variant, index) => ({
     name: variant.name,
     type: "scatter",
-    symbol: SYMBOLS[index % SYMBOLS.length],
+    symbol: markOf(SYMBOLS, index),
     symbolSize: Math.max(8, step - 1),
     // Beside one another, so that equal accuracies do not hide each other.
     symbolOffset: [(index - middle) * step, 0],
-    itemStyle: { color: colours.series[index % colours.series.length] },
+    itemStyle: { color: colourOf(colours, index) },
     data: variant.runs
       .filter((run) => run.accuracy !== null)
       .map((run) => [run.network, run.accuracy]),

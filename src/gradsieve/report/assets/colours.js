@@ -18,6 +18,10 @@ const SYMBOLS = [
 ];
 const DASHES = ["solid", "dashed", "dotted", [12, 4, 3, 4]];
 
+// The ninth has the first one's colour: another symbol and dash then tell them apart.
+const colourOf = (colours, index) => colours.series[index % colours.series.length];
+const markOf = (marks, index) => marks[(index + Math.floor(index / 8)) % marks.length];
+
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

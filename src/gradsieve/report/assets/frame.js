@@ -93,12 +93,12 @@ function lineSeries(name, index, colours, data, more = {}) {
     name,
     type: "line",
     data,
-    symbol: SYMBOLS[index % SYMBOLS.length],
+    symbol: markOf(SYMBOLS, index),
     symbolSize: 6,
     showSymbol: data.length < 40,
     connectNulls: false,
-    itemStyle: { color: colours.series[index % colours.series.length] },
-    lineStyle: { width: 2, type: DASHES[index % DASHES.length] },
+    itemStyle: { color: colourOf(colours, index) },
+    lineStyle: { width: 2, type: markOf(DASHES, index) },
     ...more,
   };
 }

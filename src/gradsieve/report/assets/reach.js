@@ -11,7 +11,7 @@ function qOverTime(chosen, colours) {
   const names = chart.option.series.map((series) => series.name);
   const { epoch, Q, Q_min, Q_max } = chosen.run.history;
   const safe = `safe range ${short(low)} to ${short(high)}`;
-  const shade = colours.series[chosen.index % colours.series.length];
+  const shade = colourOf(colours, chosen.index);
   const band = {
     type: "line",
     stack: "band",

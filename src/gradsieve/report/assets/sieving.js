@@ -100,7 +100,7 @@ function verdicts({ run }, colours) {
           data: reasons[name],
           // The commonest reason is most of the picture: patterns only for the others.
           itemStyle: {
-            color: colours.series[index % colours.series.length],
+            color: colourOf(colours, index),
             ...(index === 0 ? { decal: { symbol: "none" } } : {}),
           },
         })),
