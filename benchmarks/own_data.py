@@ -15,6 +15,7 @@ with OMP_NUM_THREADS=1 that is one thread, and what else the machine does counts
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import statistics
 import time
@@ -55,7 +56,7 @@ def gradsieve_network(sieve: str) -> Callable[..., dict[str, Any]]:
             "bytes_int8": footprint(fitted.model, "int8").flash,
             "reach": fitted.diagnosis.reach,
             "Q": fitted.diagnosis.Q,
-            "chosen": [fitted.chosen.learning_rate, fitted.chosen.noise],
+            "chosen": dataclasses.asdict(fitted.chosen),
         }
 
     return run

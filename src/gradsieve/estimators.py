@@ -46,7 +46,8 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
         batch: int = 10,
         epochs: int = 400,
         patience: int = 100,
-        networks: int = 4,
+        initial: str | None = None,
+        networks: int = 1,
         search_updates: int = 800,
         finalists: int = 3,
         validation: float = 0.2,
@@ -62,6 +63,7 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
         self.batch = batch
         self.epochs = epochs
         self.patience = patience
+        self.initial = initial
         self.networks = networks
         self.search_updates = search_updates
         self.finalists = finalists
@@ -80,6 +82,7 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
             hidden=self.hidden,
             learning_rate=self.learning_rate,
             noise=self.noise,
+            initial=self.initial,  # type: ignore[arg-type]
             networks=self.networks,
             search_updates=self.search_updates,
             finalists=self.finalists,

@@ -49,7 +49,7 @@ def test_a_regression_at_every_step_is_learned_in_the_datas_units() -> None:
     fitted = fit(data, replace(QUICK, epochs=150))
     assert fitted.score.value > 0.8
     outputs = fitted.model.outputs(data)
-    assert abs(outputs.mean() - 5000) < 300
+    assert abs(outputs.mean() - running.mean()) < 0.1 * running.std()
 
 
 def test_the_same_seed_gives_the_same_network_whatever_runs_beside_it() -> None:
@@ -147,6 +147,13 @@ def test_the_interval_of_steps_is_wider_than_if_steps_were_independent() -> None
     assert found.high - found.low > high - low
 
 
+def test_an_easy_rule_is_learned_from_few_series_whatever_the_seed() -> None:
+    recipe = replace(QUICK, rates=(0.01,), epochs=100)
+    scores = [fit(first_value_classes(50), replace(recipe, seed=seed)).score.value
+              for seed in range(3)]  # fmt: skip
+    assert min(scores) > 0.85
+
+
 def test_series_too_long_to_train_on_are_refused_by_name() -> None:
     generator = np.random.default_rng(0)
     lengths = [1_000_000, *([3] * 20)]
@@ -173,6 +180,7 @@ def test_a_constant_guess_is_the_training_parts_most_frequent_class() -> None:
         ({"rates": ()}, "rates is empty"),
         ({"noise": -1.0}, "noise is -1.0"),
         ({"epochs": 0}, "epochs is 0"),
+        ({"initial": "zero"}, "initial is 'zero'; it may be 'identity'"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

@@ -78,7 +78,13 @@ def fit(
     patience: Annotated[
         int, typer.Option(help="Stop after so many epochs without a better network.")
     ] = 100,
-    networks: Annotated[int, typer.Option(help="Initial networks that the search tries.")] = 4,
+    initial: Annotated[
+        str | None,
+        typer.Option(help="identity or gaussian recurrent weights to begin with; both are tried."),
+    ] = None,
+    networks: Annotated[
+        int, typer.Option(help="Initial networks of each kind that the search tries.")
+    ] = 1,
     validation_share: Annotated[
         float, typer.Option(help="Share of the series that choose the network.")
     ] = 0.2,
@@ -103,6 +109,7 @@ def fit(
         hidden=hidden,
         learning_rate=learning_rate,
         noise=noise,
+        initial=initial,  # type: ignore[arg-type]
         networks=networks,
         sieve=sieve.value,
         q_range=(q_min, q_max),
@@ -175,10 +182,11 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
             f"{counts[rarest]}. Mean accuracy over classes: {score.balanced:.1%}.",
             markup=False,
         )
+    chosen = fitted.chosen
     console.print(
         f"{train.count} training series of {train.lengths.min()} to {train.lengths.max()} steps; "
-        f"{net.hidden} units, {net.flat.size} parameters; learning rate "
-        f"{fitted.chosen.learning_rate:g} and noise {fitted.chosen.noise:g} out of "
+        f"{net.hidden} units, {net.flat.size} parameters; learning rate {chosen.learning_rate:g}, "
+        f"noise {chosen.noise:g} and {chosen.initial} initial weights out of "
         f"{len(fitted.trials)} trials; best network from epoch {fitted.run.best_epoch}; "
         f"{fitted.seconds:.1f} s."
     )

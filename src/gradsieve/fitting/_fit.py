@@ -66,17 +66,18 @@ def fit(
     recipe = recipe or Recipe()
     task = _task(data, test_data, recipe, validation, test, name)
     train = task.parts.train
-    trials = search(task, recipe, jobs, on_record)
+    trials, tried = search(task, recipe, jobs, on_record)
     best: tuple[Run, Trial] | None = None
     for number, trial in enumerate(trials[: recipe.finalists]):
         run = run_one(
-            initial_network(task, recipe, trial.network),
+            initial_network(task, recipe, trial.initial, trial.network),
             replace(task, noise=trial.noise),
             recipe.settings(train, trial.learning_rate, recipe.epochs),
             folder=None if folder is None else folder / f"final-{number + 1}",
             about={
                 "label": recipe.sieve,
                 "network": trial.network,
+                "initial": trial.initial,
                 "variance": recipe.initial_variance(train),
             },
             on_record=_named(
@@ -88,6 +89,9 @@ def fit(
         if best is None or run.validation_loss < best[0].validation_loss:
             best = run, trial
         if run.stopped == "interrupted":
+            # Cut short, it may not have come as far as its trial did.
+            if trial in tried and tried[trial].validation_loss < best[0].validation_loss:
+                best = replace(tried[trial], stopped="interrupted"), trial
             break
     if best is None:
         raise InvalidArgument("finalists is 0; at least one trial must be trained to the end")

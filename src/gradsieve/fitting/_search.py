@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from gradsieve.fitting._recipe import Recipe
+import numpy as np
+
+from gradsieve.fitting._recipe import Initial, Recipe
 from gradsieve.fitting._task import OwnTask
 from gradsieve.network import SRN
-from gradsieve.training import run_one
+from gradsieve.training import Run, run_one
 
 OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its last epoch, a record
 
@@ -29,14 +31,15 @@ class Trial:
 
     learning_rate: float
     noise: float
-    network: int  # seed of its initial weights
+    initial: Initial
+    network: int  # which initial network of its kind
     validation_loss: float | None  # None where there was nothing to choose from
     validation_accuracy: float | None
 
 
-def initial_network(task: OwnTask, recipe: Recipe, number: int) -> SRN:
+def initial_network(task: OwnTask, recipe: Recipe, initial: Initial, number: int) -> SRN:
     train = task.parts.train
-    return SRN.random(
+    net = SRN.random(
         task.inputs,
         recipe.units(train),
         task.outputs,
@@ -44,6 +47,9 @@ def initial_network(task: OwnTask, recipe: Recipe, number: int) -> SRN:
         variance=recipe.initial_variance(train),
         seed=recipe.seed + number,
     )
+    if initial == "identity":
+        net.w_rec[:] = np.eye(net.hidden)
+    return net
 
 
 def search(
@@ -51,33 +57,34 @@ def search(
     recipe: Recipe,
     jobs: int | None = None,
     on_record: OnRecord | None = None,
-) -> list[Trial]:
-    """All trials, the best first."""
+) -> tuple[list[Trial], dict[Trial, Run]]:
+    """All trials, the best first, and their runs; a single choice is not tried."""
     rates = recipe.rates if recipe.learning_rate is None else (recipe.learning_rate,)
     noises = recipe.noises if recipe.noise is None else (recipe.noise,)
-    asked = list(product(range(recipe.networks), rates, noises))
+    asked = list(product(recipe.initials, range(recipe.networks), rates, noises))
     if len(asked) == 1:
-        number, rate, noise = asked[0]
-        return [Trial(rate, noise, number, None, None)]
+        initial, number, rate, noise = asked[0]
+        return [Trial(rate, noise, initial, number, None, None)], {}
     epochs = recipe.search_epochs(task.parts.train)
     stop = threading.Event()
 
-    def one(number: int, rate: float, noise: float) -> Trial:
-        name = f"rate {rate:g}, noise {noise:g}, network {number + 1}"
+    def one(initial: Initial, number: int, rate: float, noise: float) -> tuple[Trial, Run]:
+        name = f"rate {rate:g}, noise {noise:g}, {initial} network {number + 1}"
         run = run_one(
-            initial_network(task, recipe, number),
+            initial_network(task, recipe, initial, number),
             replace(task, noise=noise),
             recipe.settings(task.parts.train, rate, epochs),
             on_record=None if on_record is None else lambda record: on_record(name, epochs, record),
             stop=stop,
         )
-        return Trial(rate, noise, number, run.validation_loss, run.validation_accuracy)
+        found = run.validation_loss, run.validation_accuracy
+        return Trial(rate, noise, initial, number, *found), run
 
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         futures = [pool.submit(one, *choice) for choice in asked]
         try:
-            trials = [future.result() for future in futures]
+            runs = dict(future.result() for future in futures)
         except BaseException:
             stop.set()
             raise
-    return sorted(trials, key=lambda trial: trial.validation_loss or 0.0)
+    return sorted(runs, key=lambda trial: trial.validation_loss or 0.0), runs
