@@ -75,8 +75,8 @@ def fit(
             recipe.settings(train, trial.learning_rate, recipe.epochs),
             folder=None if folder is None else folder / f"final-{number + 1}",
             about={
-                "label": recipe.sieve,
-                "network": trial.network,
+                "label": f"{recipe.sieve}, {trial.initial}, noise {trial.noise:g}",
+                "network": 2 * trial.network + (trial.initial == "gaussian"),
                 "initial": trial.initial,
                 "variance": recipe.initial_variance(train),
             },
