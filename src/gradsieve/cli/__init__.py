@@ -12,6 +12,7 @@ from collections.abc import Callable
 import typer
 from rich.console import Console
 
+from gradsieve.cli.bench import bench
 from gradsieve.cli.demo import demo
 from gradsieve.cli.diagnose import diagnose
 from gradsieve.cli.export import export
@@ -38,7 +39,7 @@ app = typer.Typer(
 SECTIONS: dict[str, tuple[Callable[..., None], ...]] = {
     "Learn": (demo, train, fit),
     "Look": (report, watch, diagnose),
-    "Study": (reproduce,),
+    "Study": (reproduce, bench),
     "Deploy": (export,),
 }
 for section, commands in SECTIONS.items():

@@ -106,5 +106,5 @@ def rank_correlation(first: Array, second: Array) -> float:
     """Spearman's; of fewer than two values there is none."""
     if len(first) < 2:
         return math.nan
-    ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    own, its = (np.argsort(np.argsort(values)) for values in (first, second))
+    return float(np.corrcoef(own, its)[0, 1])

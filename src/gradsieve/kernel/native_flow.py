@@ -109,6 +109,11 @@ class NativeFlow(Flow):
             self._gradient = self._like.like(workspace.array("gradient"))
         return self._gradient
 
+    @property
+    def memory(self) -> int:
+        """Bytes that the kernel holds for this flow."""
+        return int(self._workspace.bytes)
+
     def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
         flat = None if update is None else _flat(update, self._like)
         return Norms(*self._live().norms(flat, horizon, estimator == "full"))

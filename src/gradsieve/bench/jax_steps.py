@@ -1,0 +1,73 @@
+"""The same step in JAX: `lax.scan`, jitted, plain and with the full dS by forward mode."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from typing import Any
+
+from gradsieve.bench.problem import MOMENTUM, RATE, Problem
+from gradsieve.bench.timing import Step
+
+
+def jax_steps(problem: Problem) -> dict[str, Step]:
+    """Plain and full, compiled, on one thread."""
+    os.environ.setdefault(
+        "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    )
+    jax: Any = importlib.import_module("jax")
+    jnp: Any = importlib.import_module("jax.numpy")
+
+    net = problem.net
+    u, t = jnp.asarray(problem.u), jnp.asarray(problem.t)
+    start = {name: jnp.asarray(value) for name, value in net.fields().items()}
+
+    def states_of(weights: dict[str, Any]) -> Any:
+        def forward(z: Any, now: Any) -> tuple[Any, Any]:
+            z = jnp.tanh(now @ weights["w_in"] + z @ weights["w_rec"] + weights["b"])
+            return z, z
+
+        return jax.lax.scan(forward, jnp.zeros((u.shape[1], net.hidden), u.dtype), u)
+
+    def loss(weights: dict[str, Any]) -> Any:
+        last, _ = states_of(weights)
+        log_p = jax.nn.log_softmax(last @ weights["w_out"] + weights["b_out"])
+        return -jnp.take_along_axis(log_p, t[:, None], axis=1).sum()
+
+    def far_square(weights: dict[str, Any]) -> Any:
+        """S, with delta carried back by its own recursion."""
+        last, states = states_of(weights)
+        y = last @ weights["w_out"] + weights["b_out"]
+        error = jax.nn.softmax(y) - jax.nn.one_hot(t, net.outputs)
+        delta = (error @ weights["w_out"].T) * (1 - last**2)
+
+        def backward(delta: Any, z: Any) -> tuple[Any, None]:
+            return (delta @ weights["w_rec"].T) * (1 - z**2), None
+
+        far, _ = jax.lax.scan(backward, delta, states[:-1], reverse=True)
+        return 0.5 * (far**2).sum()
+
+    def propose(weights: Any, velocity: Any) -> Any:
+        gradient = jax.grad(loss)(weights)
+        return jax.tree.map(lambda v, g: MOMENTUM * v - RATE * g, velocity, gradient)
+
+    def plain(weights: Any, velocity: Any) -> Any:
+        proposal = propose(weights, velocity)
+        return jax.tree.map(jnp.add, weights, proposal), proposal, 0.0
+
+    def full(weights: Any, velocity: Any) -> Any:
+        proposal = propose(weights, velocity)
+        S, dS = jax.jvp(far_square, (weights,), (proposal,))
+        return jax.tree.map(jnp.add, weights, proposal), proposal, dS / (2 * S)
+
+    def stepping(compiled: Any) -> Step:
+        state = [start, jax.tree.map(jnp.zeros_like, start)]
+
+        def step() -> None:
+            state[0], state[1], relative = jax.block_until_ready(compiled(*state))
+            assert math.isfinite(float(relative))
+
+        return step
+
+    return {"JAX plain": stepping(jax.jit(plain)), "JAX full": stepping(jax.jit(full))}

@@ -1,0 +1,103 @@
+"""The same step in PyTorch: `nn.RNN` and SGD, plain, and with dS written by hand on its states."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gradsieve.bench.problem import MOMENTUM, RATE, Problem
+from gradsieve.bench.timing import Step
+
+
+class _Model(nn.Module):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        net = problem.net
+        self.rnn = nn.RNN(net.inputs, net.hidden)
+        self.head = nn.Linear(net.hidden, net.outputs)
+        weights = {
+            "rnn.weight_ih_l0": net.w_in.T,
+            "rnn.weight_hh_l0": net.w_rec.T,
+            "rnn.bias_ih_l0": net.b,
+            "rnn.bias_hh_l0": 0 * net.b,
+            "head.weight": net.w_out.T,
+            "head.bias": net.b_out,
+        }
+        self.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+
+    def forward(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        states, _ = self.rnn(u)
+        return states, self.head(states[-1])
+
+
+def torch_steps(problem: Problem) -> dict[str, Step]:
+    """Plain, frozen and full; all three train, none of them shares anything with the kernel."""
+    torch.set_num_threads(1)
+    return {
+        "PyTorch plain": _step(problem, None),
+        "PyTorch frozen": _step(problem, "frozen"),
+        "PyTorch full": _step(problem, "full"),
+    }
+
+
+def _step(problem: Problem, estimator: str | None) -> Step:
+    model = _Model(problem)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+    loss_of = nn.CrossEntropyLoss(reduction="sum")
+    u, t = torch.from_numpy(problem.u), torch.from_numpy(problem.t)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        states, y = model(u)
+        loss_of(y, t).backward()
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        optimizer.step()
+        if estimator is not None:
+            with torch.no_grad():
+                moved = zip(model.parameters(), before, strict=True)
+                changes = [parameter - old for parameter, old in moved]
+                relative = _relative_change(before, changes, u, states, y, t, estimator)
+                assert bool(torch.isfinite(relative))
+
+    return step
+
+
+def _relative_change(
+    weights: list[Tensor],
+    changes: list[Tensor],
+    u: Tensor,
+    states: Tensor,
+    y: Tensor,
+    t: Tensor,
+    estimator: str,
+) -> Tensor:
+    """dS/(2S) of the first step's delta, as in gradsieve.reference but without its scaling."""
+    _, w_rec, _, _, w_out, _ = weights  # PyTorch's are the transposes of ours
+    dw_in, dw_rec, db, db_too, dw_out, db_out = changes
+    length = len(u)
+    z = torch.cat([torch.zeros_like(states[:1]), states])
+    slope = 1 - z[1:] ** 2
+    probability = torch.softmax(y, dim=1)
+    error = probability - nn.functional.one_hot(t, y.shape[1])
+    delta = torch.empty_like(states)
+    delta[-1] = (error @ w_out) * slope[-1]
+    for n in range(length - 2, -1, -1):
+        delta[n] = (delta[n + 1] @ w_rec) * slope[n]
+    carried = delta[1:] @ dw_rec
+    if estimator == "frozen":
+        ddelta = torch.zeros_like(delta[0])
+        for n in range(length - 2, -1, -1):
+            ddelta = (ddelta @ w_rec + carried[n]) * slope[n]
+    else:
+        da = u @ dw_in.T + z[:-1] @ dw_rec.T + (db + db_too)
+        dz = torch.zeros_like(z[0])
+        for n in range(length):
+            da[n] += dz @ w_rec.T
+            dz = slope[n] * da[n]
+        dy = dz @ w_out.T + z[-1] @ dw_out.T + db_out
+        de = probability * (dy - (probability * dy).sum(dim=1, keepdim=True))
+        bend = -2 * z[1:] * da * delta
+        ddelta = (de @ w_out + error @ dw_out) * slope[-1] + bend[-1]
+        for n in range(length - 2, -1, -1):
+            ddelta = (ddelta @ w_rec + carried[n]) * slope[n] + bend[n]
+    return (delta[0] * ddelta).sum() / (delta[0] ** 2).sum()
