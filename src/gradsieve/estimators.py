@@ -11,6 +11,7 @@ length, or (cases, timepoints) for one channel. Both work in a `Pipeline`, under
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -130,7 +131,8 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
-        model = self.model_
+        # In float64 a case's answer does not depend on the cases beside it.
+        model = replace(self.model_, net=self.model_.net.astype(np.float64))
         sequences = self._sequences(X, reset=False)
         count = len(sequences)
         if model.classes is not None:
