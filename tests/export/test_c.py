@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models import model_and_data
+from exported_models import model_and_data
 
 from gradsieve.data import Scaling, Sequences, read
 from gradsieve.errors import InvalidArgument
