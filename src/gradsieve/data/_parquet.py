@@ -164,20 +164,15 @@ def _texts(path: Path, pa: Any, rows: range, name: str, batch: Any) -> Sequence[
 
 
 def _times(path: Path, pa: Any, rows: range, name: str, column: Any) -> Sequence[int | float]:
-    kind = column.type
-    if column.null_count or (pa.types.is_floating(kind) and np.isnan(_numbers(pa, column)).any()):
-        position = int(
-            np.flatnonzero(
-                np.isnan(
-                    _numbers(
-                        pa, column.cast(pa.int64()) if not pa.types.is_floating(kind) else column
-                    )
-                )
-            )[0]
-        )
-        raise InvalidFile(f"{path}, row {rows[position]}, column {name!r}: the time is missing")
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
-        return list(column.to_pylist())
-    if pa.types.is_date32(kind):
+    """Numbers as they are; dates and timestamps as whole numbers, which lose nothing."""
+    types = pa.types
+    if types.is_date32(column.type):
         column = column.cast(pa.int32())
-    return list(column.cast(pa.int64()).to_pylist())
+    if not (types.is_floating(column.type) or types.is_integer(column.type)):
+        column = column.cast(pa.int64())
+    missing = np.flatnonzero(np.isnan(_numbers(pa, column)))
+    if missing.size:
+        raise InvalidFile(
+            f"{path}, row {rows[int(missing[0])]}, column {name!r}: the time is missing"
+        )
+    return list(column.to_pylist())
