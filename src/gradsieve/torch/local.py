@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -104,14 +105,8 @@ class Local:
 class UnitwiseLocal(Local):
     """Tables K[s] (T,B,G,H) and L[s][s′] (T,B,H); None where `update` ignores that part."""
 
-    K: list[Tensor]
-    L: list[list[Tensor | None]]
-
-    def __init__(self, run: LayerRun) -> None:
-        super().__init__(run)
-        self._make_tables()
-
-    def _make_tables(self) -> None:
+    @cached_property
+    def _tables(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
         run = self.run
         with torch.enable_grad():
             a = run.a.detach().requires_grad_()
@@ -123,8 +118,15 @@ class UnitwiseLocal(Local):
                 )
                 for part in after
             ]
-        self.K = [table[0] for table in tables]
-        self.L = [list(table[1:]) for table in tables]
+        return [table[0] for table in tables], [list(table[1:]) for table in tables]
+
+    @property
+    def K(self) -> list[Tensor]:
+        return self._tables[0]
+
+    @property
+    def L(self) -> list[list[Tensor | None]]:
+        return self._tables[1]
 
     def pull(self, g: State) -> Pulled:
         if not self.run.cell.joint:
@@ -177,16 +179,17 @@ class MixingLocal(Local):
 class LSTMLocal(UnitwiseLocal):
     """`UnitwiseLocal` of an LSTM whose units were computed by the kernel."""
 
-    def _make_tables(self) -> None:
-        self.K, self.L = self._units.K, self._units.L
+    @cached_property
+    def _tables(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
+        return self.units.tables()
 
     @property
-    def _units(self) -> LSTMUnits:
+    def units(self) -> LSTMUnits:
         assert self.run.units is not None
         return self.run.units
 
     def bend(self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights) -> Pulled:
-        by_v, by_c = self._units.bend(g, a if x is None else x + a, state[1])
+        by_v, by_c = self.units.bend(g, a if x is None else x + a, state[1])
         return Pulled(by_v, by_v, (None, by_c))
 
 

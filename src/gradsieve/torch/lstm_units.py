@@ -16,23 +16,32 @@ from gradsieve.torch.memory import Memory
 
 
 class LSTMUnits:
-    """Gates, memory c(0) … c(T), and the tables K and L of `gradsieve.torch.local`."""
+    """Gates, memory c(0) … c(T), and what an LSTM's Jacobians are made of.
+
+    K holds ∂c/∂a for the gates write, keep and new and ∂h/∂a for show; `through` is ∂h/∂c, `keep`
+    is ∂c/∂c(n−1).
+    """
 
     def __init__(self, v: Tensor, initial: Tensor, memory: Memory) -> None:
         """From the products v = x + a, (T,B,4,H), and c(0), (B,H)."""
         steps, batch, _, hidden = v.shape
         gates, state = v.shape, (steps, batch, hidden)
         self._memory = memory
-        self._values, self._slopes, K_h, K_c = (memory.empty(gates, v) for _ in range(4))
-        self._t, self._t_slope, L_hc, L_cc = (memory.empty(state, v) for _ in range(4))
+        self._values, self._slopes, self.K = (memory.empty(gates, v) for _ in range(3))
+        self._t, self._t_slope = memory.empty(state, v), memory.empty(state, v)
+        self.through, self.keep = memory.empty(state, v), memory.empty(state, v)
         self.c = memory.empty((steps + 1, batch, hidden), v)
         _native.lstm_units(
             *_arrays(v, initial),
             *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
-            *_arrays(K_h, K_c, L_hc, L_cc),
+            *_arrays(self.K, self.through, self.keep),
         )
-        self.K = [K_h, K_c]
-        self.L: list[list[Tensor | None]] = [[None, L_hc], [None, L_cc]]
+
+    def tables(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
+        """K and L as `gradsieve.torch.local` has them for any cell; the kernel needs less."""
+        K_c = torch.cat([self.K[..., :3, :], torch.zeros_like(self.K[..., 3:, :])], dim=-2)
+        K_h = torch.cat([self.through.unsqueeze(-2) * K_c[..., :3, :], self.K[..., 3:, :]], dim=-2)
+        return [K_h, K_c], [[None, self.through * self.keep], [None, self.keep]]
 
     def bend(self, g: tuple[Tensor, ...], dv: Tensor, dc: Tensor) -> tuple[Tensor, Tensor]:
         """The change of Kᵀ g and of Lᵀ g (by c), g held, along dv and the dc of the step before."""

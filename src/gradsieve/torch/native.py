@@ -13,16 +13,16 @@ from torch import Tensor
 
 from gradsieve.kernel import _native
 from gradsieve.torch.cells import State
-from gradsieve.torch.local import Local, UnitwiseLocal
+from gradsieve.torch.local import Local, LSTMLocal, UnitwiseLocal
 
 MOST_PARTS = 4
 
 
 def usable(local: Local) -> bool:
-    if not isinstance(local, UnitwiseLocal) or len(local.K) > MOST_PARTS:
+    if not isinstance(local, UnitwiseLocal) or local.run.cell.states > MOST_PARTS:
         return False
-    table = local.K[0]
-    return table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+    x = local.run.x
+    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
 def pull(
@@ -36,7 +36,7 @@ def pull(
 ) -> tuple[Tensor, State, Tensor]:
     """δ, g and their exponents; see `recursion.pull_back`."""
     memory = local.run.memory
-    delta = memory.empty(local.K[0].shape, local.K[0])
+    delta = memory.empty(local.run.x.shape, local.run.x)
     g = tuple(memory.empty(part.shape, part) for part in injected)
     chosen = torch.empty(injected_exponents.shape, dtype=torch.int32)
     if exponents is not None:
@@ -51,6 +51,7 @@ def pull(
         exponents is None,
         delta.numpy(),
         [part.numpy() for part in g],
+        _through(local),
     )
     return delta, g, chosen
 
@@ -68,11 +69,18 @@ def push(
         [None] * len(ds) if R is None else [_array(part) for part in R],
         da.numpy(),
         [part.numpy() for part in ds],
+        _through(local),
     )
     return da, ds
 
 
+def _through(local: UnitwiseLocal) -> Any:
+    return _array(local.units.through) if isinstance(local, LSTMLocal) else None
+
+
 def _tables(local: UnitwiseLocal, weight_hh: Tensor) -> tuple[list[Any], list[Any], Any]:
+    if isinstance(local, LSTMLocal):
+        return [_array(local.units.K)], [_array(local.units.keep)], _array(weight_hh)
     return (
         [_array(table) for table in local.K],
         [_array(table) for row in local.L for table in row],

@@ -166,7 +166,8 @@ class Transport:
                 continue
             weight = layer.run.weights["weight_ih"]
             if changes is None:
-                by_x = layer.local.pull(deltas.g).x
+                # A joint cell reads x as it reads a: ∂/∂x is δ.
+                by_x = deltas.delta if layer.run.cell.joint else layer.local.pull(deltas.g).x
                 by_u = by_x.flatten(-2) @ weight
             else:
                 change = changes[direction]
@@ -248,10 +249,12 @@ class Transport:
         self, index: int, direction: int, layer: Layer, known: Deltas, change: Deltas
     ) -> Tensor:
         update = self._update[index][direction]
-        by_x = layer.local.pull(known.g).x
-        dby_x = layer.local.pull(change.g).x
-        if self._estimator == "full":
-            dby_x = dby_x + self._bent(layer, known, update).x
+        if layer.run.cell.joint:
+            by_x, dby_x = known.delta, change.delta
+        else:
+            by_x, dby_x = layer.local.pull(known.g).x, layer.local.pull(change.g).x
+            if self._estimator == "full":
+                dby_x = dby_x + self._bent(layer, known, update).x
         return (
             dby_x.flatten(-2) @ layer.run.weights["weight_ih"]
             + by_x.flatten(-2) @ update["weight_ih"]

@@ -4,6 +4,9 @@
 // tables: K[s] (T,B,G,H) of part s by the recurrent product, L[s*S+s'] (T,B,H) of part s by the part
 // s' before, or null where that is zero. W is (G·H,H): the product is h Wᵀ. All arrays are C-ordered
 // without padding.
+//
+// An LSTM can be said in fewer numbers. With `through` = ∂h/∂c (T,B,H) there are two parts, h and c:
+// K[0] holds ∂h/∂a for the last gate and ∂c/∂a for the others, and L[0] is ∂c/∂c(n-1).
 #pragma once
 
 #include "memory.hpp"
@@ -18,6 +21,7 @@ struct CellTables {
     const Real* K[most_parts];
     const Real* L[most_parts * most_parts];
     const Real* W;
+    const Real* through;  // or null
 };
 
 // Back through time: g(n) = carried + injected(n); delta = Kᵀ g + added; carried = Lᵀ g + added'
@@ -52,8 +56,7 @@ struct LstmUnits {
     const Real *v, *initial;  // (T,B,4,H), (B,H)
     Real *values, *slopes;    // (T,B,4,H)
     Real *c, *t, *t_slope;    // (T+1,B,H), (T,B,H), (T,B,H)
-    Real *K_h, *K_c;          // (T,B,4,H)
-    Real *L_hc, *L_cc;        // (T,B,H)
+    Real *K, *through, *keep; // (T,B,4,H), (T,B,H), (T,B,H): see CellTables
 };
 
 // The change of Kᵀ g and Lᵀ g, g held, along changes dv of the products and dc of c(n-1).

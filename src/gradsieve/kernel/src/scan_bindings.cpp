@@ -111,9 +111,11 @@ void check_count(const char* name, std::size_t count, std::size_t expected) {
 
 template <class Real>
 CellTables<Real> tables(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
-                        Shape& shape) {
+                        const std::optional<In<Real>>& through, Shape& shape) {
     if (K.empty() || K.size() > std::size_t(most_parts) || K[0].ndim() != 4)
         throw std::invalid_argument("K must be 1 to 4 arrays (T,B,G,H)");
+    if (through && (K.size() != 1 || L.size() != 1 || !L[0]))
+        throw std::invalid_argument("with through, K and L must be one array each");
     shape = {K[0].shape(0), K[0].shape(1), K.size(), K[0].shape(2), K[0].shape(3)};
     CellTables<Real> cell{};
     cell.T = Index(shape.T), cell.B = Index(shape.B), cell.S = Index(shape.S);
@@ -123,6 +125,8 @@ CellTables<Real> tables(const std::vector<In<Real>>& K, const Ins<Real>& L, cons
     for (std::size_t i = 0; i < L.size(); ++i)
         cell.L[i] = checked_or_null<Real>("L", L[i], shape.state());
     cell.W = checked("W", W, shape.G * shape.H * shape.H);
+    cell.through = checked_or_null<Real>("through", through, shape.state());
+    if (through) cell.S = 2, shape.S = 2;
     return cell;
 }
 
@@ -131,9 +135,9 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
           const std::vector<In<Real>>& injected, const In<std::int32_t>& injected_exponents,
           const std::optional<In<Real>>& added_delta, const Ins<Real>& added_state,
           const Out<std::int32_t>& exponents, bool adaptive, const Out<Real>& delta,
-          const std::vector<Out<Real>>& g) {
+          const std::vector<Out<Real>>& g, const std::optional<In<Real>>& through) {
     Shape shape{};
-    const CellTables<Real> cell = tables<Real>(K, L, W, shape);
+    const CellTables<Real> cell = tables<Real>(K, L, W, through, shape);
     Pull<Real> at{};
     check_count("injected", injected.size(), shape.S);
     check_count("added_state", added_state.size(), shape.S);
@@ -157,9 +161,9 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
 template <class Real>
 void push(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
           const In<Real>& explicit_da, const Ins<Real>& R, const Out<Real>& da,
-          const std::vector<Out<Real>>& ds) {
+          const std::vector<Out<Real>>& ds, const std::optional<In<Real>>& through) {
     Shape shape{};
-    const CellTables<Real> cell = tables<Real>(K, L, W, shape);
+    const CellTables<Real> cell = tables<Real>(K, L, W, through, shape);
     Push<Real> at{};
     check_count("R", R.size(), shape.S);
     check_count("ds", ds.size(), shape.S);
@@ -185,8 +189,8 @@ Shape gate_shape(const char* name, const Array& array) {
 template <class Real>
 void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& values,
                 const Out<Real>& slopes, const Out<Real>& c, const Out<Real>& t,
-                const Out<Real>& t_slope, const Out<Real>& K_h, const Out<Real>& K_c,
-                const Out<Real>& L_hc, const Out<Real>& L_cc) {
+                const Out<Real>& t_slope, const Out<Real>& K, const Out<Real>& through,
+                const Out<Real>& keep) {
     const Shape shape = gate_shape("v", v);
     LstmUnits<Real> at{};
     at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
@@ -197,10 +201,9 @@ void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& val
     at.c = checked("c", c, shape.state() + shape.B * shape.H);
     at.t = checked("t", t, shape.state());
     at.t_slope = checked("t_slope", t_slope, shape.state());
-    at.K_h = checked("K_h", K_h, shape.gates());
-    at.K_c = checked("K_c", K_c, shape.gates());
-    at.L_hc = checked("L_hc", L_hc, shape.state());
-    at.L_cc = checked("L_cc", L_cc, shape.state());
+    at.K = checked("K", K, shape.gates());
+    at.through = checked("through", through, shape.state());
+    at.keep = checked("keep", keep, shape.state());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
     Scratch<Real> scratch(1, 4, at.H);
@@ -277,14 +280,15 @@ void bind(nb::module_& module) {
     module.def("pull", pull<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
                "injected"_a.noconvert(), "injected_exponents"_a.noconvert(),
                "added_delta"_a.noconvert().none(), "added_state"_a.noconvert(),
-               "exponents"_a.noconvert(), "adaptive"_a, "delta"_a.noconvert(), "g"_a.noconvert());
+               "exponents"_a.noconvert(), "adaptive"_a, "delta"_a.noconvert(), "g"_a.noconvert(),
+               "through"_a.noconvert().none() = nb::none());
     module.def("push", push<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
                "explicit_da"_a.noconvert(), "R"_a.noconvert(), "da"_a.noconvert(),
-               "ds"_a.noconvert());
+               "ds"_a.noconvert(), "through"_a.noconvert().none() = nb::none());
     module.def("lstm_units", lstm_units<Real>, "v"_a.noconvert(), "initial"_a.noconvert(),
                "values"_a.noconvert(), "slopes"_a.noconvert(), "c"_a.noconvert(),
-               "t"_a.noconvert(), "t_slope"_a.noconvert(), "K_h"_a.noconvert(),
-               "K_c"_a.noconvert(), "L_hc"_a.noconvert(), "L_cc"_a.noconvert());
+               "t"_a.noconvert(), "t_slope"_a.noconvert(), "K"_a.noconvert(),
+               "through"_a.noconvert(), "keep"_a.noconvert());
     module.def("lstm_bend", lstm_bend<Real>, "values"_a.noconvert(), "slopes"_a.noconvert(),
                "c"_a.noconvert(), "t"_a.noconvert(), "t_slope"_a.noconvert(),
                "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),

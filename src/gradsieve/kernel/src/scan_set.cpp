@@ -15,7 +15,7 @@ template <class Real>
 Index scratch(Index B, Index G, Index H) {
     const Index wide = padded_width(G * H), narrow = padded_width(H);
     const Index packed = G * H * narrow > H * wide ? G * H * narrow : H * wide;
-    return packed + B * wide + (most_parts + 1) * B * narrow;
+    return packed + B * wide + (most_parts + 1) * B * narrow + narrow;
 }
 
 // Largest magnitude of H values; several at a time, so that it is a vector's work.
@@ -61,6 +61,30 @@ GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
     return Real(power);
 }
 
+// One row of `pull` for a cell with `through`: delta, and what is carried to h and to c.
+template <class Real>
+GRADSIEVE_INLINE void pull_compact(const CellTables<Real>& cell, const Pull<Real>& at, Index row,
+                                   Real* to_h, Real* to_c, Real* total) {
+    const Index H = cell.H, GH = cell.G * H, one = row * H, last = GH - H;
+    const Real *g_h = at.g[0] + one, *g_c = at.g[1] + one, *through = cell.through + one;
+    const Real *K = cell.K[0] + row * GH, *keep = cell.L[0] + one;
+    Real* delta = at.delta + row * GH;
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) total[j] = g_c[j] + through[j] * g_h[j];
+    for (Index k = 0; k < last; k += H)
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) delta[k + j] = K[k + j] * total[j];
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) delta[last + j] = K[last + j] * g_h[j];
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_h[j] = 0;
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_c[j] = keep[j] * total[j];
+    if (at.added_delta) {
+        const Real* more = at.added_delta + row * GH;
+        GRADSIEVE_APART for (Index j = 0; j < GH; ++j) delta[j] += more[j];
+    }
+    if (at.added_state[0])
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_h[j] += at.added_state[0][one + j];
+    if (at.added_state[1])
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_c[j] += at.added_state[1][one + j];
+}
+
 template <class Real>
 void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
     const Index T = cell.T, B = cell.B, S = cell.S, G = cell.G, H = cell.H, GH = G * H;
@@ -68,6 +92,7 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
     Real* packed = scratch;
     Real* through = packed + GH * ld;
     Real* carried = through + B * ld;  // parts one after the other, rows ld apart
+    Real* spare = carried + S * B * ld;
     pack_panels(packed, cell.W, H, Index(1), GH, H);
     for (Index j = 0; j < S * B * ld; ++j) carried[j] = 0;
     for (Index n = T - 1; n >= 0; --n) {
@@ -94,6 +119,10 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
                 const Real* held = carried + (s * B + b) * ld;
                 const Real* in = at.injected[s] + row * H;
                 GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
+            }
+            if (cell.through) {
+                pull_compact(cell, at, row, carried + b * ld, carried + (B + b) * ld, spare);
+                continue;
             }
             Real* delta = at.delta + row * GH;
             const Real* more = at.added_delta ? at.added_delta + row * GH : nullptr;
@@ -153,6 +182,27 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
             const Index row = n * B + b;
             Real* da = at.da + row * GH;
             GRADSIEVE_APART for (Index j = 0; j < GH; ++j) da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
+            if (cell.through) {
+                const Real *K = cell.K[0] + row * GH, *through_row = cell.through + row * H;
+                const Real* keep = cell.L[0] + row * H;
+                const Index last = GH - H;
+                Real *dh = at.ds[0] + row * H, *dc = at.ds[1] + row * H;
+                if (n > 0)
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) dc[j] = keep[j] * dc[j - B * H];
+                else
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) dc[j] = 0;
+                for (Index k = 0; k < last; k += H)
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) dc[j] += K[k + j] * da[k + j];
+                GRADSIEVE_APART for (Index j = 0; j < H; ++j)
+                    dh[j] = K[last + j] * da[last + j] + through_row[j] * dc[j];
+                for (Index part = 0; part < 2; ++part) {
+                    if (!at.R[part]) continue;
+                    const Real* more = at.R[part] + row * H;
+                    Real* to = at.ds[part] + row * H;
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += more[j];
+                }
+                continue;
+            }
             for (Index s = 0; s < S; ++s) {
                 Real* to = at.ds[s] + row * H;
                 GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = 0;
@@ -208,18 +258,14 @@ void lstm_units(const LstmUnits<Real>& at, Real* scratch) {
         GRADSIEVE_APART for (Index j = 0; j < H; ++j) c[j] = keep[j] * before[j] + write[j] * news[j];
         gate(c, H, false, at.t + one, at.t_slope + one, scratch);
         const Real *t = at.t + one, *t_slope = at.t_slope + one;
-        Real *K_h = at.K_h + gates, *K_c = at.K_c + gates;
+        Real* K = at.K + gates;
         GRADSIEVE_APART for (Index j = 0; j < H; ++j) {
-            const Real through = show[j] * t_slope[j];
-            const Real by_write = news[j] * slope[j];
-            const Real by_keep = before[j] * slope[H + j];
-            const Real by_new = write[j] * slope[2 * H + j];
-            K_c[j] = by_write, K_h[j] = through * by_write;
-            K_c[H + j] = by_keep, K_h[H + j] = through * by_keep;
-            K_c[2 * H + j] = by_new, K_h[2 * H + j] = through * by_new;
-            K_c[3 * H + j] = 0, K_h[3 * H + j] = t[j] * slope[3 * H + j];
-            at.L_cc[one + j] = keep[j];
-            at.L_hc[one + j] = through * keep[j];
+            K[j] = news[j] * slope[j];
+            K[H + j] = before[j] * slope[H + j];
+            K[2 * H + j] = write[j] * slope[2 * H + j];
+            K[3 * H + j] = t[j] * slope[3 * H + j];
+            at.through[one + j] = show[j] * t_slope[j];
+            at.keep[one + j] = keep[j];
         }
     }
 }
