@@ -1,6 +1,6 @@
 """Theorem 1, measured: how often each estimator predicts the sign of the change really made.
 
-The paper's theorem holds the slopes D(n) fixed; the update moves them too (DESIGN section 2). Over
+The paper's theorem holds the slopes D(n) fixed; the update moves them too. Over
 the first updates of a real training run, on the paper's temporal order problem with T = 100 and 100
 units, the far gradient of the same minibatch is measured before and after each update. The bound
 for `full` is what issue and design ask; `frozen` is recorded beside it.

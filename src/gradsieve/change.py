@@ -1,7 +1,7 @@
 """What an update does to the far gradient: S, dS, Q and dQ, before the update is made.
 
 S = ½ Σ ‖δ(T−h)‖² (Eq. 4) and Q = log10(mean ‖δ(T)‖ / mean ‖δ(T−h)‖) (Eq. 14) come from a flow;
-dS and dQ are their derivatives along an update. Two estimators (DESIGN section 3):
+dS and dQ are their derivatives along an update. Two estimators:
 
 - `frozen` is the paper's Lemma 1: D(n) = f′(a(n)) is held fixed, only w_rec moves;
 - `full` holds nothing fixed: the update also moves the states, the slopes and the error.

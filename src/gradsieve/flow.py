@@ -11,7 +11,7 @@ step T, and sequence i begins after step `starts[i]`. Before that its state is z
 flows, exactly, so that delta(T-h) is h steps before the end for each of them.
 
 Deltas can fall far below what a float holds, so a flow keeps delta(n) = scaled_deltas[n-1] *
-2**exponents[n-1] (DESIGN section 3, numerics).
+2**exponents[n-1].
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Norms(NamedTuple):
 
 
 class Flow(ABC):
-    """One minibatch gone forward and backward through a network (DESIGN section 3)."""
+    """One minibatch gone forward and backward through a network."""
 
     engine: Engine
     net: SRN  # as it was: a flow keeps its own copy of the weights

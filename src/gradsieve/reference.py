@@ -1,4 +1,4 @@
-"""The reference engine: DESIGN section 3 in NumPy and float64, a page of it, for reading.
+"""The reference engine: docs/theory.md in NumPy and float64, for reading.
 
 It is the oracle of the compiled kernel. Letters are the paper's: z states, D slopes, e errors,
 delta deltas; `da`, `dz`, `ddelta` are their changes along an update (the full and the frozen
@@ -155,7 +155,7 @@ class ReferenceFlow(Flow):
         return near, ddelta
 
     def _full(self, update: Weights, far: int) -> tuple[Array, Array]:
-        """ddelta(T), ddelta(T-h) with nothing held fixed (DESIGN section 3)."""
+        """ddelta(T), ddelta(T-h) with nothing held fixed."""
         net, T = self.net, self.length
         z, D, delta = self.states, self.slopes, self.scaled_deltas
         da = self.u @ update.w_in + z[:-1] @ update.w_rec + update.b

@@ -1,6 +1,6 @@
 """Algorithm 1: which updates hold the far gradient in its safe range.
 
-The listing in the paper contradicts the text around it; DESIGN section 2 says how. Here the text
+The listing in the paper contradicts the text around it (docs/theory.md). Here the text
 is what counts: where the gradient has *vanished* (Q above its range) an update is kept when the
 norm will grow (dS > 0), where it has *exploded* (Q below) when it will fall, and in range always.
 `orientation="listing"` is the opposite, as printed, for the ablation only. `max_change` is the
@@ -65,7 +65,7 @@ class Sieve:
         estimator: how dS is predicted: "full", or "frozen" as in the paper.
         policy: "skip" whole minibatches (the paper), "select" the examples whose contribution
             pushes the right way, or "steer": keep every update and add the smallest correction
-            along ∂Q/∂w that turns Q back (DESIGN section 8).
+            along ∂Q/∂w that turns Q back.
         horizon: h; T−1 by default.
         on_skip: what becomes of the velocity when an update is skipped: "keep" it as it was,
             "decay" it by the momentum, or "reset" it to zero, so that the next verdict is on its

@@ -84,6 +84,17 @@ def test_figure2_draws_each_arm(tmp_path):
     assert (tmp_path / "results" / "figure2.png").stat().st_size > 10_000
 
 
+def test_events_of_every_record_reach_tensorboard(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = tmp_path / "events"
+    assert run("table1", *SMALL, "--folder", tmp_path, "--tensorboard", events).exit_code == 0
+    folders = sorted(events.glob("temporal_order-100/full-*"))
+    assert len(folders) == 2
+    found = EventAccumulator(str(folders[0])).Reload()
+    assert len(found.Scalars("accuracy/validation")) == 1
+
+
 def test_an_unknown_task_is_the_users_mistake(tmp_path):
     from gradsieve.errors import InvalidArgument
 

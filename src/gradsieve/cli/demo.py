@@ -36,7 +36,7 @@ VANISHED = 0.005  # the variance at which the paper's Figure 1 shows the gradien
 
 def demo(
     length: Annotated[int, typer.Option(help="Time steps of a sequence.")] = 60,
-    networks: Annotated[int, typer.Option(min=1, help="Networks of each kind.")] = 4,
+    networks: Annotated[int, typer.Option(min=1, help="Networks of each kind.")] = 6,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of 50 updates, at most.")] = 500,
     variance: Annotated[
         float, typer.Option(help="Of the initial weights; 0.01 does not vanish, 0.02 explodes.")

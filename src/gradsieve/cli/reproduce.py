@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +15,8 @@ from rich.console import Console
 from gradsieve.cli.study_progress import StudyProgress
 from gradsieve.errors import InvalidArgument
 from gradsieve.experiments import record
-from gradsieve.experiments.config import TASKS
-from gradsieve.experiments.runner import run_all
+from gradsieve.experiments.config import TASKS, RunConfig
+from gradsieve.experiments.runner import Watch, run_all
 from gradsieve.experiments.store import Store, sole_writer
 from gradsieve.experiments.study import Scope
 
@@ -57,6 +58,9 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Go on from the rows of such a CSV file, e.g. results/runs.csv."),
     ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Write TensorBoard event files of the runs there too.")
+    ] = None,
     write_only: Annotated[
         bool, typer.Option(help="Compute nothing: write tables and figures of what there is.")
     ] = False,
@@ -91,12 +95,30 @@ def reproduce(
             plan, write = STUDIES[name]
             if not write_only:
                 with StudyProgress(console, name, folder) as progress:
+                    watch = progress.watch
+                    if tensorboard is not None:
+                        watch = _both(watch, _events(tensorboard, folder))
                     while missing := store.missing(plan(scope, store)):
                         progress.begin(missing)
-                        run_all(missing, store, folder, jobs, ray, progress.watch)
+                        run_all(missing, store, folder, jobs, ray, watch)
+                        watch([])
             console.print(f"[bold]{name}[/bold]: writing {where}")
             write(scope, store, folder, where, jobs or os.cpu_count() or 1)
     console.print(f"Tables and figures are in {where}")
+
+
+def _events(tensorboard: Path, folder: Path) -> Watch:
+    from gradsieve.cli.study_events import StudyEvents
+
+    return StudyEvents(tensorboard, folder).watch
+
+
+def _both(first: Watch, second: Watch) -> Watch:
+    def watch(running: Sequence[RunConfig]) -> None:
+        first(running)
+        second(running)
+
+    return watch
 
 
 def _say_status(chosen: list[str], scope: Scope, store: Store, as_json: bool) -> None:

@@ -117,7 +117,9 @@ def train(
                 shown(record)
                 sink(record)
 
-        about = {"label": sieve.value, "network": seed, "variance": variance}
+        about: dict[str, object] = {"label": sieve.value, "network": seed}
+        if initial is None:
+            about["variance"] = variance
         run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:

@@ -6,7 +6,7 @@
 >>> u.shape, t.shape
 ((100, 10, 6), (10,))
 
-Each comes in three conventions (DESIGN section 5), and a score can only be compared within one:
+Each comes in three conventions, and a score can only be compared within one:
 
 >>> for convention in tasks.CONVENTIONS:
 ...     task = tasks.by_name("adding", length=100, convention=convention)

@@ -1,7 +1,7 @@
 """Whose version of a task: the three that published numbers were made with, and their lengths.
 
 The same task name stands for different sequences in different papers, so a score means nothing
-without its convention (DESIGN section 5).
+without its convention.
 """
 
 from __future__ import annotations

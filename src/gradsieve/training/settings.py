@@ -14,7 +14,7 @@ from gradsieve.sieve import Sieve
 
 @dataclass(frozen=True)
 class Settings:
-    """The paper's protocol by default (DESIGN section 5).
+    """The paper's protocol by default; where it is silent, that of the author's published code.
 
     Attributes:
         sieve: None trains without one.
