@@ -4,8 +4,10 @@ import pytest
 
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.experiments import record, search
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.store import Store, sole_writer
+
+ADDING = Cell("adding", 100)
 
 
 def config(network=0, **changes):
@@ -77,16 +79,16 @@ def test_a_foreign_csv_names_its_line(tmp_path):
 
 def test_the_search_waits_for_all_of_its_runs_and_then_takes_the_best_mean(tmp_path):
     store = Store(tmp_path / "store.sqlite")
-    runs = search.configs("adding", 100, clipped=False, epochs=30)
+    runs = search.configs(ADDING, clipped=False, epochs=30, networks=3)
     for run in runs[:-1]:
         store.add(run, row(0.9 if run.learning_rate == 1e-4 else 0.2))
-    assert search.choose(store, "adding", 100, clipped=False, epochs=30) is None
+    assert search.choose(store, ADDING, clipped=False, epochs=30, networks=3) is None
     store.add(runs[-1], row(0.2))
-    assert search.choose(store, "adding", 100, False, 30) == search.Choice(1e-4, None)
+    assert search.choose(store, ADDING, False, 30, 3) == search.Choice(1e-4, None)
 
 
 def test_of_equal_accuracies_the_lower_loss_wins(tmp_path):
     store = Store(tmp_path / "store.sqlite")
-    for run in search.configs("adding", 100, clipped=True, epochs=30):
+    for run in search.configs(ADDING, clipped=True, epochs=30, networks=3):
         store.add(run, row(0.154, validation_loss=0.05 if run.clip == 0.3 else 0.08))
-    assert search.choose(store, "adding", 100, True, 30) == search.Choice(1e-3, 0.3)
+    assert search.choose(store, ADDING, True, 30, 3) == search.Choice(1e-3, 0.3)

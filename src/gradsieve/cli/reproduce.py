@@ -29,6 +29,7 @@ class Study(StrEnum):
     table1 = "table1"
     agreement = "agreement"
     ablation = "ablation"
+    rescue = "rescue"
     beyond = "beyond"
     all = "all"
 
@@ -95,7 +96,7 @@ def reproduce(
             plan, write = STUDIES[name]
             if not write_only:
                 with StudyProgress(console, name, folder) as progress:
-                    watch = progress.watch
+                    watch: Watch = progress.watch
                     if tensorboard is not None:
                         watch = _both(watch, _events(tensorboard, folder))
                     while missing := store.missing(plan(scope, store)):

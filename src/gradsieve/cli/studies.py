@@ -11,7 +11,16 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from gradsieve import tasks
-from gradsieve.experiments import ablation, agreement, beyond, figure1, figure2, record, table1
+from gradsieve.experiments import (
+    ablation,
+    agreement,
+    beyond,
+    figure1,
+    figure2,
+    record,
+    rescue,
+    table1,
+)
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Plan, Scope
@@ -75,7 +84,6 @@ def write_agreement(scope: Scope, store: Store, folder: Path, output: Path, jobs
 
 def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     _write_accuracies("table1", table1.plan(scope, store), scope, store, output)
-    write_atomically(output / "search.md", paper_tables.search_table(scope, store))
 
 
 def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
@@ -86,6 +94,10 @@ def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
     _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against="clip")
 
 
+def write_rescue(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
+    _write_accuracies("rescue", rescue.plan(scope, store), scope, store, output, against="clip")
+
+
 def _write_accuracies(
     name: str,
     configs: Sequence[RunConfig],
@@ -94,29 +106,31 @@ def _write_accuracies(
     output: Path,
     against: str = "off",
 ) -> None:
-    found = paper_tables.cells([c for c in configs if c.network < 1000], store)
-    found = {place: arms for place, arms in found.items() if arms}
+    """The table of what there is, its figure, and the record of every row in the store."""
+    planned = paper_tables.cells([config for config in configs if config.network < 1000], store)
+    found = {cell: arms for cell, arms in planned.items() if arms}
     table = paper_tables.accuracy_table(found, scope.networks, against)
-    strict = {
-        place: arms for place, arms in found.items() if place[0] in ("adding", "multiplication")
+    regression = {
+        cell: arms for cell, arms in found.items() if cell.task in ("adding", "multiplication")
     }
-    if strict:
+    if regression:
         table += "\nThe regression tasks with a tolerance of 0.04 in place of the task's own:\n\n"
-        table += paper_tables.accuracy_table(strict, scope.networks, against, "within_0.04", {})
-    write_atomically(output / f"{name}.md", table)
+        table += paper_tables.accuracy_table(regression, scope.networks, against, "within_0.04")
+    cells = list(dict.fromkeys(config.cell for config in configs))
+    searched = paper_tables.search_table(cells, scope, store)
+    write_atomically(output / f"{name}.md", f"{table}\nThe search behind it:\n\n{searched}")
     record.write_csv(output / "runs.csv", store, reported=True)
     record.write_csv(output / "search.csv", store, reported=False)
     write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")
     if found:
-        titles = {place: f"{place[0]}, T={place[1]}" for place in found}
         figure = paper_figures.accuracies(
             {
-                titles[place]: {label: cell.accuracies() for label, cell in arms.items()}
-                for place, arms in found.items()
+                str(cell): {label: arm.accuracies() for label, arm in arms.items()}
+                for cell, arms in found.items()
             },
             {
-                titles[place]: tasks.by_name(place[0], length=place[1]).constant_guess
-                for place in found
+                str(cell): tasks.by_name(cell.task, length=cell.length).constant_guess
+                for cell in found
             },
         )
         paper_figures.save(figure, output / f"{name}.png")
@@ -128,5 +142,6 @@ STUDIES: dict[str, tuple[Plan, Write]] = {
     "agreement": (nothing, write_agreement),
     "table1": (table1.plan, write_table1),
     "ablation": (ablation.plan, write_ablation),
+    "rescue": (rescue.plan, write_rescue),
     "beyond": (beyond.plan, write_beyond),
 }

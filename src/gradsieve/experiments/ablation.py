@@ -13,8 +13,8 @@ ARMS = tuple(Arm(method, clipped) for clipped in (False, True) for method in GUI
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """Every arm; then random skipping at the rate that `full` had on the same network."""
     needed: list[RunConfig] = []
-    for task, length in scope.cells():
-        configs = cell_configs(ARMS, task, length, scope, store)
+    for cell in scope.cells():
+        configs = cell_configs(ARMS, cell, scope, store)
         needed += configs
         for config in configs:
             if config.method == "full":
@@ -34,5 +34,6 @@ def random_like(full: RunConfig, kept: float) -> RunConfig:
         full.learning_rate,
         full.clip,
         epochs=full.epochs,
+        variance=full.variance,
         options=(("kept", round(kept, 6)),),
     )

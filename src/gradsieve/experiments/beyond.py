@@ -15,8 +15,4 @@ ARMS = (Arm("off", clipped=True), Arm("steer", clipped=True))
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """Every task at each length; lengths that were asked for explicitly are kept to."""
     asked = scope if scope.lengths != Scope().lengths else replace(scope, lengths=LENGTHS)
-    return [
-        config
-        for task, length in asked.cells()
-        for config in cell_configs(ARMS, task, length, asked, store)
-    ]
+    return [config for cell in asked.cells() for config in cell_configs(ARMS, cell, asked, store)]

@@ -17,6 +17,19 @@ UPDATES = 100_000  # 2000 epochs of 50, as in the paper
 
 
 @dataclass(frozen=True)
+class Cell:
+    """Where arms are compared: a task of a length, and how the networks begin."""
+
+    task: str
+    length: int
+    variance: float = 0.01
+
+    def __str__(self) -> str:
+        begun = "" if self.variance == 0.01 else f", variance {self.variance:g}"
+        return f"{self.task}, T={self.length}{begun}"
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """What one network is trained on and how. Its result is a pure function of this value.
 
@@ -49,6 +62,10 @@ class RunConfig:
         if self.clip is None:
             return self.method
         return "clip" if self.method == "off" else f"{self.method}+clip"
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.task, self.length, self.variance)
 
     @property
     def key(self) -> str:

@@ -46,7 +46,7 @@ def sieve_of(config: RunConfig) -> Sieve | None:
         return Sieve(q_range=(option("q_min", -1.0), option("q_max", 1.0)), policy="select")
     if config.method == "steer":
         return Sieve(
-            q_range=(option("q_min", -2.0), option("q_max", 0.5)),
+            q_range=(option("q_min", -2.0), option("q_max", 1.0)),
             policy="steer",
             steer_rate=option("steer_rate", 0.02),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.store import Store
 
 NETWORKS = (1000, 1001, 1002)
@@ -27,28 +27,22 @@ class Choice:
     clip: float | None
 
 
-def configs(
-    task: str, length: int, clipped: bool, epochs: int, networks: int = len(NETWORKS)
-) -> list[RunConfig]:
+def configs(cell: Cell, clipped: bool, epochs: int, networks: int) -> list[RunConfig]:
     """The search runs of one family; a small study searches on few networks too."""
     return [
-        RunConfig(task, length, "off", network, rate, clip, epochs=max(1, epochs // SHARE))
+        RunConfig(
+            cell.task, cell.length, "off", network, rate, clip,
+            epochs=max(1, epochs // SHARE), variance=cell.variance,
+        )
         for network in NETWORKS[:networks]
         for rate, clip in (CLIPPED if clipped else UNCLIPPED)
-    ]
+    ]  # fmt: skip
 
 
-def choose(
-    store: Store,
-    task: str,
-    length: int,
-    clipped: bool,
-    epochs: int,
-    networks: int = len(NETWORKS),
-) -> Choice | None:
+def choose(store: Store, cell: Cell, clipped: bool, epochs: int, networks: int) -> Choice | None:
     """What the finished search says; None while a run of it is missing."""
     scores: dict[Choice, list[tuple[float, float]]] = {}
-    for config in configs(task, length, clipped, epochs, networks):
+    for config in configs(cell, clipped, epochs, networks):
         row = store.get(config)
         if row is None:
             return None

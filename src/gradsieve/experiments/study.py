@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsieve.experiments import search
-from gradsieve.experiments.config import REPORTED, TASKS, RunConfig
+from gradsieve.experiments.config import REPORTED, TASKS, Cell, RunConfig
 from gradsieve.experiments.store import Store
 
 
@@ -19,9 +19,9 @@ class Scope:
     networks: int = len(REPORTED)
     epochs: int = 2000
 
-    def cells(self) -> list[tuple[str, int]]:
-        """(task, length), every task at one length before the next length."""
-        return [(task, length) for length in sorted(self.lengths) for task in self.tasks]
+    def cells(self) -> list[Cell]:
+        """Every task at one length before the next length."""
+        return [Cell(task, length) for length in sorted(self.lengths) for task in self.tasks]
 
 
 Plan = Callable[[Scope, Store], list[RunConfig]]
@@ -42,29 +42,28 @@ class Arm:
         return "clip" if self.method == "off" else f"{self.method}+clip"
 
 
-def cell_configs(
-    arms: tuple[Arm, ...], task: str, length: int, scope: Scope, store: Store
-) -> list[RunConfig]:
+def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:
     """The runs of one cell: its search while that is not finished, then every arm."""
     needed: list[RunConfig] = []
     choices = {}
     for clipped in sorted({arm.clipped for arm in arms}):
-        choice = search.choose(store, task, length, clipped, scope.epochs, scope.networks)
+        choice = search.choose(store, cell, clipped, scope.epochs, scope.networks)
         if choice is None:
-            needed += search.configs(task, length, clipped, scope.epochs, scope.networks)
+            needed += search.configs(cell, clipped, scope.epochs, scope.networks)
         else:
             choices[clipped] = choice
     if needed:
         return needed
     return [
         RunConfig(
-            task,
-            length,
+            cell.task,
+            cell.length,
             arm.method,
             network,
             choices[arm.clipped].learning_rate,
             choices[arm.clipped].clip,
             epochs=scope.epochs,
+            variance=cell.variance,
             options=arm.options,
         )
         for arm in arms

@@ -23,8 +23,4 @@ PAPER: dict[tuple[str, int], dict[str, tuple[float, float] | None]] = {
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """Cell by cell, so that T = 100 is complete for all tasks before T = 150 begins."""
-    return [
-        config
-        for task, length in scope.cells()
-        for config in cell_configs(ARMS, task, length, scope, store)
-    ]
+    return [config for cell in scope.cells() for config in cell_configs(ARMS, cell, scope, store)]

@@ -9,7 +9,7 @@ from typing import Any
 from gradsieve import tasks
 from gradsieve.experiments import search
 from gradsieve.experiments.agreement import PHASES, compare
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
@@ -19,8 +19,8 @@ FLOOR = 0.02  # a mean within this of the constant guess has not left the floor
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The rows of one arm on one task of one length, by network."""
+class ArmRows:
+    """The rows of one arm in one cell, by network."""
 
     rows: Mapping[int, Mapping[str, Any]]
 
@@ -28,30 +28,26 @@ class Cell:
         return [self.rows[seed][column] for seed in sorted(self.rows)]
 
 
-Arms = dict[str, Cell]
+Arms = dict[str, ArmRows]
 
 
-def cells(configs: Sequence[RunConfig], store: Store) -> dict[tuple[str, int], Arms]:
-    """What there is of a plan, by task and length and then by label."""
-    found: dict[tuple[str, int], dict[str, dict[int, Mapping[str, Any]]]] = {}
+def cells(configs: Sequence[RunConfig], store: Store) -> dict[Cell, Arms]:
+    """What there is of a plan, by cell and then by label."""
+    found: dict[Cell, dict[str, dict[int, Mapping[str, Any]]]] = {}
     for config in configs:
         row = store.get(config)
-        arms = found.setdefault((config.task, config.length), {})
+        arms = found.setdefault(config.cell, {})
         rows = arms.setdefault(config.label, {})
         if row is not None:
             rows[config.network] = row
     return {
-        place: {label: Cell(rows) for label, rows in arms.items() if rows}
+        place: {label: ArmRows(rows) for label, rows in arms.items() if rows}
         for place, arms in found.items()
     }
 
 
 def accuracy_table(
-    found: Mapping[tuple[str, int], Arms],
-    networks: int,
-    against: str,
-    column: str = "test_accuracy",
-    paper: Mapping[tuple[str, int], Mapping[str, tuple[float, float] | None]] = PAPER,
+    found: Mapping[Cell, Arms], networks: int, against: str, column: str = "test_accuracy"
 ) -> str:
     """Best and mean, interval, how many above 99 %, the paired test, the paper's numbers."""
     lines = [
@@ -59,80 +55,64 @@ def accuracy_table(
         "paper best / mean | note |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (task, length), arms in found.items():
-        floor = tasks.by_name(task, length=length).constant_guess
-        for label, cell in arms.items():
+    for cell, arms in found.items():
+        for label, arm in arms.items():
+            values = arm.accuracies(column)
+            low, high = bootstrap_interval(values)
+            kept = sum(row["kept"] for row in arm.rows.values()) / len(values)
             lines.append(
-                _accuracy_line(
-                    task,
-                    length,
-                    label,
-                    cell,
-                    arms.get(against),
-                    floor,
-                    networks,
-                    column,
-                    paper.get((task, length), {}),
-                )
+                f"| {cell.task} | {cell.length} | {label} | {max(values):.1%} | "
+                f"**{sum(values) / len(values):.1%}** | {low:.1%} – {high:.1%} | "
+                f"{sum(value > 0.99 for value in values)} of {len(values)} | "
+                f"{_paired(arm, arms.get(against), column)} | {kept:.0%} | "
+                f"{_published(cell, label, column)} | {_notes(cell, values, networks, column)} |"
             )
     return "\n".join(lines) + "\n"
 
 
-def _accuracy_line(
-    task: str,
-    length: int,
-    label: str,
-    cell: Cell,
-    other: Cell | None,
-    floor: float,
-    networks: int,
-    column: str,
-    paper: Mapping[str, tuple[float, float] | None],
-) -> str:
-    values = cell.accuracies(column)
-    mean = sum(values) / len(values)
-    low, high = bootstrap_interval(values)
-    notes = []
+def _published(cell: Cell, label: str, column: str) -> str:
+    """What the paper has in this place, if it has it."""
+    numbers = PAPER.get((cell.task, cell.length), {})
+    if cell.variance != 0.01 or column != "test_accuracy" or label not in numbers:
+        return "–"
+    pair = numbers[label]
+    return "N/A" if pair is None else f"{pair[0]:.0f} / {pair[1]:.0f}"
+
+
+def _notes(cell: Cell, values: Sequence[float], networks: int, column: str) -> str:
+    notes = [] if cell.variance == 0.01 else [f"variance {cell.variance:g}"]
     if len(values) < networks:
         notes.append(f"**{len(values)} of {networks} networks run**")
-    if column == "test_accuracy" and mean < floor + FLOOR:
+    floor = tasks.by_name(cell.task, length=cell.length).constant_guess
+    if column == "test_accuracy" and sum(values) / len(values) < floor + FLOOR:
         notes.append(f"at its floor (a constant guess: {floor:.1%})")
-    published = "–"
-    if label in paper:
-        numbers = paper[label]
-        published = "N/A" if numbers is None else f"{numbers[0]:.0f} / {numbers[1]:.0f}"
-    kept = sum(row["kept"] for row in cell.rows.values()) / len(values)
-    return (
-        f"| {task} | {length} | {label} | {max(values):.1%} | **{mean:.1%}** | "
-        f"{low:.1%} – {high:.1%} | {sum(value > 0.99 for value in values)} of {len(values)} | "
-        f"{_paired(cell, other, column)} | {kept:.0%} | {published} | {'; '.join(notes)} |"
-    )
+    return "; ".join(notes)
 
 
-def _paired(cell: Cell, other: Cell | None, column: str) -> str:
-    if other is None or other is cell:
+def _paired(arm: ArmRows, other: ArmRows | None, column: str) -> str:
+    if other is None or other is arm:
         return "–"
-    shared = sorted(set(cell.rows) & set(other.rows))
+    shared = sorted(set(arm.rows) & set(other.rows))
     if len(shared) < 2:
         return "–"
-    first = [cell.rows[seed][column] for seed in shared]
+    first = [arm.rows[seed][column] for seed in shared]
     second = [other.rows[seed][column] for seed in shared]
     return f"{paired_p_value(first, second):.3f}"
 
 
-def search_table(scope: Scope, store: Store) -> str:
+def search_table(cells: Sequence[Cell], scope: Scope, store: Store) -> str:
     """What the search saw: mean validation accuracy of each rate and threshold, and the choice."""
     lines = [
         "| task | T | family | tried: rate, threshold → mean validation accuracy | chosen |",
         "|---|---|---|---|---|",
     ]
-    for task, length in scope.cells():
+    for cell in cells:
         for clipped in (False, True):
-            choice = search.choose(store, task, length, clipped, scope.epochs, scope.networks)
+            choice = search.choose(store, cell, clipped, scope.epochs, scope.networks)
             if choice is None:
                 continue
             scores: dict[str, list[float]] = {}
-            for config in search.configs(task, length, clipped, scope.epochs, scope.networks):
+            for config in search.configs(cell, clipped, scope.epochs, scope.networks):
                 row = store.get(config)
                 assert row is not None, "a finished search has every row"
                 name = _pair(config.learning_rate, config.clip)
@@ -140,7 +120,7 @@ def search_table(scope: Scope, store: Store) -> str:
             tried = "; ".join(f"{name} → {sum(v) / len(v):.1%}" for name, v in scores.items())
             family = "clipped" if clipped else "not clipped"
             chosen = _pair(choice.learning_rate, choice.clip)
-            lines.append(f"| {task} | {length} | {family} | {tried} | **{chosen}** |")
+            lines.append(f"| {cell.task} | {cell.length} | {family} | {tried} | **{chosen}** |")
     return "\n".join(lines) + "\n"
 
 
