@@ -55,6 +55,8 @@ class Stepper:
         self.net = net
         self.settings = settings
         self.velocity = np.zeros_like(net.flat)
+        # Memory that every step uses again: asking for it anew costs more than the arithmetic.
+        self._spare, self._scratch = np.empty_like(net.flat), np.empty_like(net.flat)
         self.skipped_in_a_row = 0
         self.flow: Flow | None = None
         self.applied: Array | None = None  # the last update that was kept
@@ -101,16 +103,20 @@ class Stepper:
         """μ v − α g, with g clipped to its largest norm."""
         clip = self.settings.clip
         factor = clip / norm if clip is not None and norm > clip else 1.0
-        proposal = self.settings.momentum * self.velocity
-        proposal -= (self.settings.learning_rate * factor) * gradient
+        proposal, scaled = self._spare, self._scratch
+        np.multiply(self.velocity, self.settings.momentum, out=proposal)
+        np.multiply(gradient, self.settings.learning_rate * factor, out=scaled)
+        np.subtract(proposal, scaled, out=proposal)
         return proposal
 
     def _apply(self, proposal: Array) -> bool:
         """Move the weights, unless that would leave them not finite."""
-        moved = self.net.flat + proposal
-        if not np.isfinite(moved).all():
+        moved = np.add(self.net.flat, proposal, out=self._scratch)
+        if not math.isfinite(np.add.reduce(moved)) and not np.isfinite(moved).all():
             return False
         self.net.flat[:] = moved
+        if proposal is self._spare:
+            self._spare = self.velocity
         self.velocity = proposal
         self.applied = proposal
         self.skipped_in_a_row = 0
