@@ -1,12 +1,13 @@
 """The compiled kernel: the arithmetic of one minibatch behind `gradsieve.flow`, and only that.
 
 `NativeFlow` and `predict` do what `gradsieve.reference` does, in the network's own precision, on
-vectors. The best instruction set that the CPU has is chosen at run time; the environment variable
+vectors. `norm`, `propose` and `move` are what a training step does with whole weight vectors. The
+best instruction set that the CPU has is chosen at run time; the environment variable
 GRADSIEVE_ISA forces one of `available_isas()`.
 """
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.kernel._native import available_isas, fma_peak, isa
+from gradsieve.kernel._native import available_isas, fma_peak, isa, move, norm, propose
 from gradsieve.kernel.native_flow import NativeFlow, predict
 
 try:
@@ -14,4 +15,4 @@ try:
 except ValueError as error:
     raise InvalidArgument(str(error)) from error
 
-__all__ = ["NativeFlow", "predict", "isa", "available_isas", "fma_peak"]
+__all__ = ["NativeFlow", "predict", "norm", "propose", "move", "isa", "available_isas", "fma_peak"]

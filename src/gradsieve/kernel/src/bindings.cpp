@@ -1,58 +1,22 @@
 // The Python side of the kernel: checks every array, then works without the interpreter's lock.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
-#include <initializer_list>
-
-#include "float_state.hpp"
+#include "arrays.hpp"
 #include "scan_bindings.hpp"
+#include "vector_bindings.hpp"
 #include "workspace.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace gradsieve {
 namespace {
 
 template <class Real>
-using Flat = nb::ndarray<const Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class Real>
 using InputArray = nb::ndarray<const Real, nb::ndim<3>, nb::device::cpu>;
 using TargetArray = nb::ndarray<nb::ro, nb::device::cpu>;
-using Starts = std::optional<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
-template <class Value>
-using NumPy = nb::ndarray<nb::numpy, Value>;
-
-std::string text(std::initializer_list<Index> shape) {
-    std::string result = "(";
-    for (Index size : shape) result += (result.size() > 1 ? ", " : "") + std::to_string(size);
-    return result + ")";
-}
-
-template <class Array>
-std::string shape_text(const Array& array) {
-    std::string result = "(";
-    for (std::size_t axis = 0; axis < array.ndim(); ++axis)
-        result += (axis ? ", " : "") + std::to_string(array.shape(axis));
-    return result + ")";
-}
-
-template <class Array>
-void check_shape(const char* name, const Array& array, std::initializer_list<Index> expected) {
-    bool fits = array.ndim() == expected.size();
-    std::size_t axis = 0;
-    for (Index size : expected) {
-        fits = fits && Index(array.shape(axis)) == size;
-        ++axis;
-    }
-    if (!fits)
-        throw std::invalid_argument(std::string(name) + " has shape " + shape_text(array) +
-                                    "; it must be " + text(expected));
-}
+using Starts = std::optional<Flat<std::int64_t>>;
 
 void check_sizes(const Sizes& sizes) {
     if (sizes.T < 1 || sizes.B < 1 || sizes.I < 1 || sizes.H < 1 || sizes.O < 1)
@@ -141,16 +105,6 @@ nb::tuple norms(Workspace<Real>& workspace, const std::optional<Flat<Real>>& upd
     return nb::make_tuple(sums.near_norm, sums.near_slope, sums.far_norm, sums.far_slope,
                           sums.far_square, sums.far_product, m.exponents[m.T - 1],
                           m.exponents[m.T - h - 1]);
-}
-
-// A new NumPy array that owns its values.
-template <class Value>
-NumPy<Value> new_array(std::initializer_list<std::size_t> shape) {
-    std::size_t size = 1;
-    for (std::size_t length : shape) size *= length;
-    Value* values = new Value[size];
-    nb::capsule owner(values, [](void* memory) noexcept { delete[] static_cast<Value*>(memory); });
-    return NumPy<Value>(values, shape, owner);
 }
 
 template <class Real>
@@ -249,39 +203,16 @@ void bind_workspace(nb::module_& module, const char* name) {
                "isa"_a = "");
 }
 
-template <class Real>
-double measured_peak(double seconds, const std::string& isa) {
-    using Clock = std::chrono::steady_clock;
-    const Routines<Real>& routines = routines_of<Real>(instruction_set(isa));
-    const FloatState state;
-    const nb::gil_scoped_release unlocked;
-    double best = 0;
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    while (Clock::now() < end) {
-        const auto start = Clock::now();
-        const double operations = routines.fma_flops(20000);
-        const std::chrono::duration<double> taken = Clock::now() - start;
-        const double rate = operations / taken.count();
-        best = rate > best ? rate : best;
-    }
-    return best;
-}
-
 }  // namespace
 }  // namespace gradsieve
 
 NB_MODULE(_native, module) {
     using namespace gradsieve;
+    nanobind::set_leak_warnings(false);  // an interpreter that ends with a flow alive is no news
     bind_workspace<float>(module, "Workspace32");
     bind_workspace<double>(module, "Workspace64");
+    bind_vectors(module);
     bind_scans(module);
     module.def("available_isas", available_instruction_sets);
     module.def("isa", [] { return std::string(instruction_set().name); });
-    module.def(
-        "fma_peak",
-        [](double seconds, bool double_precision, const std::string& isa) {
-            return double_precision ? measured_peak<double>(seconds, isa)
-                                    : measured_peak<float>(seconds, isa);
-        },
-        "seconds"_a = 0.05, "double_precision"_a = false, "isa"_a = "");
 }

@@ -33,6 +33,18 @@ std::vector<const InstructionSet*> available() {
     return sets;
 }
 
+const InstructionSet& find(const std::string& wanted, const char* named_by) {
+    const auto sets = available();
+    if (wanted.empty()) return *sets.front();
+    std::string names;
+    for (const InstructionSet* set : sets) {
+        if (wanted == set->name) return *set;
+        names += (names.empty() ? "'" : ", '") + std::string(set->name) + "'";
+    }
+    throw std::invalid_argument(std::string(named_by) + " is '" + wanted +
+                                "'; on this CPU it may be one of " + names);
+}
+
 }  // namespace
 
 std::vector<std::string> available_instruction_sets() {
@@ -42,17 +54,12 @@ std::vector<std::string> available_instruction_sets() {
 }
 
 const InstructionSet& instruction_set(const std::string& name) {
-    const char* forced = std::getenv("GRADSIEVE_ISA");
-    const std::string wanted = !name.empty() ? name : forced ? forced : "";
-    const auto sets = available();
-    if (wanted.empty()) return *sets.front();
-    std::string names;
-    for (const InstructionSet* set : sets) {
-        if (wanted == set->name) return *set;
-        names += (names.empty() ? "'" : ", '") + std::string(set->name) + "'";
-    }
-    throw std::invalid_argument((name.empty() ? "GRADSIEVE_ISA is '" : "isa is '") + wanted +
-                                "'; on this CPU it may be one of " + names);
+    if (!name.empty()) return find(name, "isa");
+    static const InstructionSet& chosen = [&]() -> const InstructionSet& {
+        const char* forced = std::getenv("GRADSIEVE_ISA");
+        return find(forced ? forced : "", "GRADSIEVE_ISA");
+    }();
+    return chosen;
 }
 
 template <>

@@ -11,7 +11,7 @@ namespace gradsieve {
 // Names of the instruction sets that this CPU can run, best first.
 std::vector<std::string> available_instruction_sets();
 
-// The one of this name, the one that GRADSIEVE_ISA names, or the best.
+// The one of this name, else the one that GRADSIEVE_ISA named at first use, else the best.
 // Throws std::invalid_argument if the CPU does not have it.
 const InstructionSet& instruction_set(const std::string& name = "");
 

@@ -1,5 +1,6 @@
 // The routines of one instruction set. Compiled once for each, with its flags and GRADSIEVE_ISA.
 #include "adjoint.hpp"
+#include "vectors.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
 
@@ -24,8 +25,10 @@ double fma_flops(Index repeats) {
 }
 
 template <class Real>
-constexpr Routines<Real> routines = {backpropagate<Real>,    norms<Real>,   norm_gradient<Real>,
-                                     example_products<Real>, predict<Real>, fma_flops<Real>};
+constexpr Routines<Real> routines = {
+    backpropagate<Real>, norms<Real>,   norm_gradient<Real>, example_products<Real>,
+    predict<Real>,       norm<Real>,    propose<Real>,       move<Real>,
+    fma_flops<Real>};
 
 #define GRADSIEVE_TEXT_OF(name) #name
 #define GRADSIEVE_TEXT(name) GRADSIEVE_TEXT_OF(name)

@@ -90,6 +90,11 @@ struct Routines {
     void (*example_products)(Memory<Real>&, const Real* direction, double* out);
     // Forward only: `m` has room for m.B sequences and for two steps; out is (T,B,O) or (B,O).
     void (*predict)(Memory<Real>&, const Batch<Real>&, Index T, Index B, bool per_step, Real* out);
+    // Whole weight vectors, in anybody's memory (see vectors.hpp).
+    double (*norm)(const Real* values, Index size);
+    void (*propose)(Real momentum, const Real* velocity, Real rate, const Real* gradient,
+                    Index size, Real* out);
+    bool (*move)(Real* weights, const Real* update, Index size);
     double (*fma_flops)(Index repeats);  // floating-point operations done, to measure the peak
 };
 

@@ -79,18 +79,17 @@ template <class Real>
 inline void copy_transposed(Real* to, Index ld_to, const Real* from, Index ld_from, Index rows,
                             Index columns) {
     constexpr Index L = lanes<Real>;
-    typedef Real Unaligned __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
     const Index whole_rows = rows / L * L, whole_columns = columns / L * L;
     for (Index i = 0; i < whole_rows; i += L)
         for (Index j = 0; j < whole_columns; j += L) {
             Vector<Real> block[L];
 #pragma GCC unroll 16
             for (Index r = 0; r < L; ++r)
-                block[r] = *reinterpret_cast<const Unaligned*>(from + (i + r) * ld_from + j);
+                block[r] = load_unaligned(from + (i + r) * ld_from + j);
             transpose<Real>(block);
 #pragma GCC unroll 16
             for (Index r = 0; r < L; ++r)
-                *reinterpret_cast<Unaligned*>(to + (j + r) * ld_to + i) = block[r];
+                store_unaligned(to + (j + r) * ld_to + i, block[r]);
         }
     for (Index i = 0; i < rows; ++i)
         for (Index j = i < whole_rows ? whole_columns : 0; j < columns; ++j)

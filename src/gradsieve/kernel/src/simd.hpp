@@ -65,6 +65,21 @@ GRADSIEVE_INLINE Vector<Real> load(const Real* from) {
 }
 
 template <class Real>
+struct Anywhere {
+    typedef Real Vector __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
+};
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> load_unaligned(const Real* from) {
+    return *reinterpret_cast<const typename Anywhere<Real>::Vector*>(from);
+}
+
+template <class Real>
+GRADSIEVE_INLINE void store_unaligned(Real* to, Vector<Real> value) {
+    *reinterpret_cast<typename Anywhere<Real>::Vector*>(to) = value;
+}
+
+template <class Real>
 GRADSIEVE_INLINE void store(Real* to, Vector<Real> value) {
     *reinterpret_cast<Vector<Real>*>(to) = value;
 }

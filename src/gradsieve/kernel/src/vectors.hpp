@@ -1,0 +1,48 @@
+// What a training step does with whole weight vectors: a norm, a proposal, a move. In a loop of some
+// hundred microseconds a step, NumPy's passes over memory and its temporaries would show.
+#pragma once
+
+#include <cmath>
+
+#include "simd.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+// The Euclidean norm, summed in double precision: no float32 overflows it.
+template <class Real>
+double norm(const Real* values, Index size) {
+    constexpr Index chains = 16;
+    double sums[chains] = {};
+    Index j = 0;
+    for (; j + chains <= size; j += chains)
+        for (Index c = 0; c < chains; ++c) sums[c] += double(values[j + c]) * double(values[j + c]);
+    double total = 0;
+    for (Index c = 0; c < chains; ++c) total += sums[c];
+    for (; j < size; ++j) total += double(values[j]) * double(values[j]);
+    return ::sqrt(total);
+}
+
+// momentum * velocity - rate * gradient
+template <class Real>
+void propose(Real momentum, const Real* velocity, Real rate, const Real* gradient, Index size,
+             Real* out) {
+    for (Index j = 0; j < size; ++j) out[j] = momentum * velocity[j] - rate * gradient[j];
+}
+
+// weights += update, unless that would leave one of them not finite.
+template <class Real>
+bool move(Real* weights, const Real* update, Index size) {
+    constexpr Index L = lanes<Real>;
+    Vector<Real> poison{};  // not zero where a sum was NaN or infinite
+    Index j = 0;
+    for (; j + L <= size; j += L)
+        poison += (load_unaligned(weights + j) + load_unaligned(update + j)) * Real(0);
+    Real rest = 0;
+    for (; j < size; ++j) rest += (weights[j] + update[j]) * Real(0);
+    for (Index lane = 0; lane < L; ++lane) rest += poison[lane];
+    if (rest != Real(0)) return false;
+    for (j = 0; j < size; ++j) weights[j] += update[j];
+    return true;
+}
+
+}  // namespace gradsieve::GRADSIEVE_ISA

@@ -1,0 +1,87 @@
+"""What a training step does with whole weight vectors, against NumPy in double precision."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradsieve.kernel import move, norm, propose
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+vectors = st.tuples(
+    st.integers(0, 100), st.integers(0, 7), st.sampled_from([np.float32, np.float64])
+)
+
+
+def drawn(size, offset, dtype, seed=0):
+    """A vector that begins anywhere in memory, not only where a register would like it to."""
+    values = np.random.default_rng(seed).normal(size=size + offset).astype(dtype)
+    return values[offset:]
+
+
+@given(vectors)
+def test_the_norm_is_that_of_double_precision(vector):
+    values = drawn(*vector)
+    assert norm(values) == pytest.approx(np.linalg.norm(values.astype(np.float64)), rel=1e-14)
+
+
+def test_the_norm_of_a_float32_vector_does_not_overflow():
+    assert norm(np.full(100, 3e38, np.float32)) == pytest.approx(3e39)
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_the_norm_of_what_is_not_finite_is_not(dtype, bad):
+    values = drawn(33, 0, dtype)
+    values[17] = bad
+    assert not np.isfinite(norm(values))
+
+
+@given(vectors)
+def test_a_proposal_is_momentum_times_velocity_minus_rate_times_gradient(vector):
+    velocity, gradient = drawn(*vector), drawn(*vector, seed=1)
+    proposal = propose(0.9, velocity, 1e-3, gradient)
+    assert proposal.dtype == velocity.dtype
+    expected = 0.9 * velocity.astype(np.float64) - 1e-3 * gradient.astype(np.float64)
+    np.testing.assert_allclose(proposal, expected, rtol=1e-6, atol=1e-9)
+
+
+@given(vectors)
+def test_a_move_adds_the_update_in_place(vector):
+    weights, update = drawn(*vector), drawn(*vector, seed=1)
+    expected = weights + update
+    assert move(weights, update)
+    np.testing.assert_array_equal(weights, expected)
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("position", [0, 15, 31, 36])
+def test_a_move_to_what_is_not_finite_is_not_made(dtype, bad, position):
+    weights, update = drawn(37, 0, dtype), drawn(37, 0, dtype, seed=1)
+    before = weights.copy()
+    update[position] = bad
+    assert not move(weights, update)
+    np.testing.assert_array_equal(weights, before)
+    weights[:] = update[:] = np.finfo(dtype).max  # each finite, their sum is not
+    assert not move(weights, update)
+
+
+def test_vectors_that_do_not_fit_raise():
+    vector = np.zeros(4, np.float32)
+    with pytest.raises(ValueError, match=r"gradient has shape \(3\); it must be \(4\)"):
+        propose(0.9, vector, 1.0, vector[:3])
+    with pytest.raises(ValueError, match=r"update has shape \(3\); it must be \(4\)"):
+        move(vector, vector[:3])
+    for call in (
+        lambda: norm(vector[::2]),
+        lambda: norm(np.zeros((2, 2), np.float32)),
+        lambda: norm([1.0]),
+        lambda: propose(0.9, vector, 1.0, vector.astype(np.float64)),
+        lambda: move(vector, vector.astype(np.float64)),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    vector.flags.writeable = False
+    with pytest.raises(TypeError):
+        move(vector, vector)
