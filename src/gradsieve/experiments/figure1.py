@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradsieve import tasks
-from gradsieve.flow import backpropagate
+from gradsieve.flow import Flow, backpropagate
 from gradsieve.network import SRN, Array
 
 VARIANCES = (0.01, 0.005, 0.02)
@@ -34,11 +34,12 @@ def initial_norms(
     task = tasks.temporal_order(length=length)
     u, t = task.sample(sequences, seed=12345)
     collected: list[Array] = []
+    flow: Flow | None = None
     for network in range(networks):
         net = SRN.random(task.inputs, 100, task.outputs, task.output, variance, network, np.float64)
         for start in range(0, sequences, PART):
             part = slice(start, start + PART)
-            flow = backpropagate(net, u[:, part], t[part])
+            flow = backpropagate(net, u[:, part], t[part], reuse=flow)
             delta = np.linalg.norm(flow.deltas, axis=2)
             # The gradient of one step is an outer product: its norm is the product of two norms.
             w_in = np.linalg.norm(u[:, part], axis=2) * delta

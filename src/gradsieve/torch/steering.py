@@ -1,6 +1,6 @@
 """The gradient of Q by the weights, by double backward through an unfused cell.
 
-It is asked for only where Q is out of range under the policy "steer" (DESIGN section 8). The call
+It is asked for only where Q is out of range under the policy "steer". The call
 is run again step by step with a graph, in float64 so that vanished deltas are still numbers:
 δ = ∂⟨γ, h(last)⟩/∂a is one backward, and ∂Q/∂w the second.
 """
