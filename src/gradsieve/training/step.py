@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradsieve import kernel
 from gradsieve.change import (
     NormChange,
     example_contributions,
@@ -55,8 +56,6 @@ class Stepper:
         self.net = net
         self.settings = settings
         self.velocity = np.zeros_like(net.flat)
-        # Memory that every step uses again: asking for it anew costs more than the arithmetic.
-        self._spare, self._scratch = np.empty_like(net.flat), np.empty_like(net.flat)
         self.skipped_in_a_row = 0
         self.flow: Flow | None = None
         self.applied: Array | None = None  # the last update that was kept
@@ -68,8 +67,8 @@ class Stepper:
 
     def _step(self, flow: Flow) -> Outcome:
         loss = flow.loss / flow.u.shape[1]
-        gradient = flow.gradient.flat
-        norm = euclidean_norm(gradient)
+        gradient = self._gradient(flow)
+        norm = kernel.norm(gradient)
         if not math.isfinite(loss + norm):
             return self._skip(Verdict(False, NOT_FINITE), loss, norm)
         proposal = self._propose(gradient, norm)
@@ -85,6 +84,10 @@ class Stepper:
         if verdict.keep and not self._apply(proposal):
             verdict = Verdict(False, NOT_FINITE, verdict.Q)
         return Outcome(verdict, loss, norm) if verdict.keep else self._skip(verdict, loss, norm)
+
+    def _gradient(self, flow: Flow) -> Array:
+        """The summed gradient in the network's precision, which the reference engine's is not."""
+        return flow.gradient.flat.astype(self.velocity.dtype, copy=False)
 
     def _propagate(self, u: Array, t: Array, starts: Array | None) -> Flow:
         self.flow = propagate(self.net, u, t, starts, self.settings.engine, self.flow)
@@ -103,20 +106,13 @@ class Stepper:
         """μ v − α g, with g clipped to its largest norm."""
         clip = self.settings.clip
         factor = clip / norm if clip is not None and norm > clip else 1.0
-        proposal, scaled = self._spare, self._scratch
-        np.multiply(self.velocity, self.settings.momentum, out=proposal)
-        np.multiply(gradient, self.settings.learning_rate * factor, out=scaled)
-        np.subtract(proposal, scaled, out=proposal)
-        return proposal
+        rate = self.settings.learning_rate * factor
+        return kernel.propose(self.settings.momentum, self.velocity, rate, gradient)
 
     def _apply(self, proposal: Array) -> bool:
         """Move the weights, unless that would leave them not finite."""
-        moved = np.add(self.net.flat, proposal, out=self._scratch)
-        if not math.isfinite(np.add.reduce(moved)) and not np.isfinite(moved).all():
+        if not kernel.move(self.net.flat, proposal):
             return False
-        self.net.flat[:] = moved
-        if proposal is self._spare:
-            self._spare = self.velocity
         self.velocity = proposal
         self.applied = proposal
         self.skipped_in_a_row = 0
@@ -177,8 +173,8 @@ class Stepper:
         t = flow.t[:, chosen] if flow.per_step else flow.t[chosen]
         starts = None if flow.starts is None else flow.starts[chosen]
         rest = propagate(self.net, flow.u[:, chosen], t, starts, self.settings.engine)
-        gradient = rest.gradient.flat
-        proposal = self._propose(gradient, euclidean_norm(gradient))
+        gradient = self._gradient(rest)
+        proposal = self._propose(gradient, kernel.norm(gradient))
         verdict = Verdict(True, SELECTED[wanted], Q, float(contributions[chosen].sum()))
         return self._bounded(sieve, flow, proposal, verdict), proposal
 
@@ -196,7 +192,7 @@ class Stepper:
         if verdict.reason == NOT_FINITE or self.flow is None:
             return Outcome(verdict, loss, norm, stalled=True)
         self.velocity = np.zeros_like(self.velocity)
-        if not self._apply(self._propose(self.flow.gradient.flat, norm)):
+        if not self._apply(self._propose(self._gradient(self.flow), norm)):
             return Outcome(Verdict(False, NOT_FINITE, verdict.Q), loss, norm, stalled=True)
         broken = Verdict(True, STALL_BROKEN, verdict.Q, verdict.dS, verdict.relative)
         return Outcome(broken, loss, norm, stalled=True)
@@ -205,12 +201,3 @@ class Stepper:
 def inner(left: Array, right: Array) -> float:
     """The inner product. Not `np.dot`, whose last bits depend on how many threads BLAS has."""
     return float(np.einsum("i,i->", left, right))
-
-
-def euclidean_norm(vector: Array) -> float:
-    """The norm, without overflow where the squares of a float32 would."""
-    square = inner(vector, vector)
-    if math.isfinite(square):
-        return math.sqrt(square)
-    wide = vector.astype(np.float64)
-    return math.sqrt(inner(wide, wide))
