@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from gradsieve import tasks
@@ -51,20 +52,21 @@ def accuracy_table(
 ) -> str:
     """Best and mean, interval, how many above 99 %, the paired test, the paper's numbers."""
     lines = [
-        f"| task | T | sieve | best | mean | 95 % interval | > 99 % | p against {against} | kept | "
-        "paper best / mean | note |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| task | T | sieve | best | mean | 95 % interval | > 99 % | p against {against} | "
+        "median updates | kept | paper best / mean | note |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for cell, arms in found.items():
         for label, arm in arms.items():
             values = arm.accuracies(column)
             low, high = bootstrap_interval(values)
+            updates = median(row["updates"] for row in arm.rows.values())
             kept = sum(row["kept"] for row in arm.rows.values()) / len(values)
             lines.append(
                 f"| {cell.task} | {cell.length} | {label} | {max(values):.1%} | "
                 f"**{sum(values) / len(values):.1%}** | {low:.1%} – {high:.1%} | "
                 f"{sum(value > 0.99 for value in values)} of {len(values)} | "
-                f"{_paired(arm, arms.get(against), column)} | {kept:.0%} | "
+                f"{_paired(arm, arms.get(against), column)} | {updates:.0f} | {kept:.0%} | "
                 f"{_published(cell, label, column)} | {_notes(cell, values, networks, column)} |"
             )
     return "\n".join(lines) + "\n"
