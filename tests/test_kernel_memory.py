@@ -2,9 +2,11 @@
 
 import gc
 import os
+import resource
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,3 +260,20 @@ def test_the_best_instruction_set_is_the_first_and_has_a_peak():
         assert isa() == available_isas()[0]
     assert available_isas()[-1] == "baseline"
     assert fma_peak(seconds=0.01) > 1e8
+
+
+def test_a_loop_of_flows_does_not_grow():
+    """Blocks of one size must fit where the last one was freed, with small arrays kept between."""
+    task = gs.tasks.temporal_order(length=100)
+    net = gs.SRN.random(task.inputs, 100, task.outputs, dtype=np.float64)
+    u, t = task.sample(100, seed=0)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    kept = []
+    for turn in range(40):
+        kept.append(np.linalg.norm(gs.backpropagate(net, u, t).deltas, axis=2))
+        if turn == 10:
+            before = resident()
+    assert resident() - before < 100e6

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 
@@ -18,15 +19,21 @@ void* Arena::take_bytes(Index rows, Index columns, std::size_t value_bytes) {
     bytes &= ~std::size_t(alignment - 1);
     const std::size_t start = used_;
     if (__builtin_add_overflow(used_, bytes, &used_)) throw std::bad_alloc();
-    return memory_ ? static_cast<char*>(memory_.get()) + start : nullptr;
+    return begin_ ? begin_ + start : nullptr;
 }
 
 void Arena::allocate() {
     size_ = used_;
     used_ = 0;
-    memory_.reset(std::aligned_alloc(std::size_t(alignment), size_));
+    // Not aligned_alloc: glibc cuts such a block to size, and the next one of the same size then does
+    // not fit where this one was freed, so that a loop of flows would grow without end.
+    std::size_t space = 0;
+    if (__builtin_add_overflow(size_, std::size_t(alignment), &space)) throw std::bad_alloc();
+    memory_.reset(std::malloc(space));
     if (!memory_) throw std::bad_alloc();
-    std::memset(memory_.get(), 0, size_);
+    void* begin = memory_.get();
+    begin_ = static_cast<char*>(std::align(std::size_t(alignment), size_, begin, space));
+    std::memset(begin_, 0, size_);
 }
 
 void Arena::Free::operator()(void* memory) const { std::free(memory); }

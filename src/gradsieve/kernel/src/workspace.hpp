@@ -43,6 +43,7 @@ private:
         void operator()(void* memory) const;
     };
     std::unique_ptr<void, Free> memory_;
+    char* begin_ = nullptr;  // the first multiple of `alignment` in it
     std::size_t used_ = 0;
     std::size_t size_ = 0;
 };
