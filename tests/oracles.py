@@ -11,9 +11,9 @@ from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import pytest
+import torch
 
 import gradsieve as gs
-import torch
 from gradsieve.network import FIELDS
 
 every_engine = pytest.mark.parametrize("engine", ["reference", "native"])
