@@ -51,7 +51,7 @@ def figure1(panels: Sequence[InitialNorms]) -> Figure:
             axis.annotate(
                 f"correlation with ‖δ‖:\nΔw_in {panel.correlation_in:.3f}, "
                 f"Δw_rec {panel.correlation_rec:.3f}",
-                (0.97, 0.03), xycoords="axes fraction", ha="right", fontsize=8,
+                (0.03, 0.03), xycoords="axes fraction", ha="left", fontsize=8,
             )  # fmt: skip
             axis.set_xlabel("steps back from the end")
         axes[0].set_ylabel("mean norm before training")
