@@ -4,8 +4,12 @@
 """
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
+
+# Started in the background, a shell's child ignores Ctrl-C, and so would the programs under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before NumPy is imported: its BLAS reads the number of threads once.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
