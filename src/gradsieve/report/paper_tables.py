@@ -53,8 +53,8 @@ def accuracy_table(
     """Best and mean, interval, how many above 99 %, the paired test, the paper's numbers."""
     lines = [
         f"| task | T | sieve | best | mean | 95 % interval | > 99 % | p against {against} | "
-        "median updates | kept | paper best / mean | note |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "median updates | p of these | kept | paper best / mean | note |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for cell, arms in found.items():
         for label, arm in arms.items():
@@ -66,7 +66,8 @@ def accuracy_table(
                 f"| {cell.task} | {cell.length} | {label} | {max(values):.1%} | "
                 f"**{sum(values) / len(values):.1%}** | {low:.1%} – {high:.1%} | "
                 f"{sum(value > 0.99 for value in values)} of {len(values)} | "
-                f"{_paired(arm, arms.get(against), column)} | {updates:.0f} | {kept:.0%} | "
+                f"{_paired(arm, arms.get(against), column)} | {updates:.0f} | "
+                f"{_paired(arm, arms.get(against), 'updates')} | {kept:.0%} | "
                 f"{_published(cell, label, column)} | {_notes(cell, values, networks, column)} |"
             )
     return "\n".join(lines) + "\n"
