@@ -66,6 +66,6 @@ def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) 
             variance=cell.variance,
             options=arm.options,
         )
+        for network in range(scope.networks)  # so that a study cut short compares the same networks
         for arm in arms
-        for network in range(scope.networks)
     ]
