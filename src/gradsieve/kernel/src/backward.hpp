@@ -28,22 +28,29 @@ inline std::int64_t add_error(Memory<Real>& m, Real* back, const Real* e, std::i
     return units;
 }
 
-// back∘D in place, brought into the window; returns the exponent taken out.
+// back∘D in place, for `size` values; `top` gains the largest magnitudes.
 template <class Real>
-inline int slope_and_scale(Real* back, const Real* slopes, Index size, bool always) {
-    Vector<Real> top{};
+GRADSIEVE_INLINE void apply_slopes(Real* back, const Real* slopes, Index size, Vector<Real>& top) {
+    Vector<Real> highest = top;
     for (Index j = 0; j < size; j += lanes<Real>) {
         const Vector<Real> delta = load(back + j) * load(slopes + j);
         store(back + j, delta);
-        const Vector<Real> magnitudes = magnitude<Real>(delta);
-        top = top > magnitudes ? top : magnitudes;
+        const Vector<Real> size_of = magnitude<Real>(delta);
+        highest = highest > size_of ? highest : size_of;
     }
+    top = highest;
+}
+
+// Brings deltas of these largest magnitudes into the window; returns the exponent taken out.
+template <class Real>
+inline int rescale(Real* delta, Index size, const Vector<Real>& top, int reach) {
     Real highest = 0;
-    for (Index lane = 0; lane < lanes<Real>; ++lane) highest = top[lane] > highest ? top[lane] : highest;
-    const int shift = excess(highest, always ? 0 : window);
+    for (Index lane = 0; lane < lanes<Real>; ++lane)
+        highest = top[lane] > highest ? top[lane] : highest;
+    const int shift = excess(highest, reach);
     if (shift != 0) {
         const PowerOfTwo<Real> scale(-shift);
-        for (Index j = 0; j < size; j += lanes<Real>) store(back + j, scale(load(back + j)));
+        for (Index j = 0; j < size; j += lanes<Real>) store(delta + j, scale(load(delta + j)));
     }
     return shift;
 }
@@ -54,19 +61,23 @@ inline void backward(Memory<Real>& m) {
     const Index step = B * m.ld_h;
     for (Index n = T; n >= 1; --n) {
         Real* delta = m.deltas + (n - 1) * step;
-        const Real* e = m.errors + (m.per_step ? (n - 1) * B * m.ld_o : 0);
-        std::int64_t exponent = 0;
-        if (n == T) {
-            const Factor<Real> factor{e, m.ld_o, m.weights.error, m.O, m.O};
-            multiply(delta, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
-        } else {
-            const Factor<Real> factor{delta + step, m.ld_h, m.weights.backward, H, H};
-            multiply(delta, m.ld_h, B, H, (const Real*)nullptr, &factor, 1);
-            exponent = m.exponents[n];
-            if (m.per_step) exponent = add_error(m, delta, e, exponent);
-        }
         const Real* slopes = m.slopes + (n - 1) * step;
-        m.exponents[n - 1] = exponent + slope_and_scale(delta, slopes, step, n == T);
+        const Real* e = m.errors + (m.per_step ? (n - 1) * B * m.ld_o : 0);
+        const Factor<Real> from_error{e, m.ld_o, m.weights.error, m.O, m.O};
+        const Factor<Real> from_later{delta + step, m.ld_h, m.weights.backward, H, H};
+        const bool two_sources = m.per_step && n < T;
+        std::int64_t exponent = n < T ? m.exponents[n] : 0;
+        Vector<Real> top{};
+        multiply(delta, m.ld_h, B, H, (const Real*)nullptr, n == T ? &from_error : &from_later, 1,
+                 [&](Index first, Index rows) {
+                     const Index at = first * m.ld_h;
+                     if (!two_sources) apply_slopes(delta + at, slopes + at, rows * m.ld_h, top);
+                 });
+        if (two_sources) {
+            exponent = add_error(m, delta, e, exponent);
+            apply_slopes(delta, slopes, step, top);
+        }
+        m.exponents[n - 1] = exponent + rescale(delta, step, top, n == T ? 0 : window);
     }
 }
 

@@ -37,21 +37,24 @@ inline void forward_change(Memory<Real>& m) {
         const Factor<Real> factors[2] = {
             {m.z + (n - 1) * B * m.ld_z, m.ld_z, m.update.forward, m.inner, m.inner},
             {dz, m.ld_h, m.weights.forward, m.inner, H}};
-        multiply(da, m.ld_h, B, H, (const Real*)nullptr, factors, n == 1 ? 1 : 2);
         const Real* slopes = m.slopes + (n - 1) * step;
-        for (Index j = 0; j < step; j += lanes<Real>)
-            store(dz + j, load(da + j) * load(slopes + j));
+        multiply(da, m.ld_h, B, H, (const Real*)nullptr, factors, n == 1 ? 1 : 2,
+                 [&](Index first, Index rows) {
+                     for (Index j = first * m.ld_h; j < (first + rows) * m.ld_h; j += lanes<Real>)
+                         store(dz + j, load(da + j) * load(slopes + j));
+                 });
     }
     const Factor<Real> reading[2] = {{dz, m.ld_h, m.weights.read, H, H},
                                      {m.z + T * B * m.ld_z, m.ld_z, m.update.read, H, H}};
     multiply(m.rows_out[0], m.ld_o, B, m.O, m.update.b_out, reading, 2);
 }
 
-// change -= 2 z(n)∘da(n)∘delta(n): how the slopes themselves move.
+// change -= 2 z(n)∘da(n)∘delta(n), in some rows: how the slopes themselves move.
 template <class Real>
-inline void add_slope_change(const Memory<Real>& m, Index n, Real* change) {
+inline void add_slope_change(const Memory<Real>& m, Index n, Index first, Index rows,
+                             Real* change) {
     const Index B = m.B, step = B * m.ld_h, width = vectors_of<Real>(m.H) * lanes<Real>;
-    for (Index b = 0; b < B; ++b) {
+    for (Index b = first; b < first + rows; ++b) {
         const Real* z = m.z + (n * B + b) * m.ld_z;
         const Index row = (n - 1) * step + b * m.ld_h;
         Real* out = change + b * m.ld_h;
@@ -75,7 +78,7 @@ inline void near_change(Memory<Real>& m) {
     const Real* slopes = m.slopes + (m.T - 1) * step;
     for (Index j = 0; j < step; j += lanes<Real>)
         store(change + j, scale(load(change + j) * load(slopes + j)));
-    add_slope_change(m, m.T, change);
+    add_slope_change(m, m.T, 0, B, change);
 }
 
 // One step of ddelta(n+1) -> ddelta(n), from one buffer into another.
@@ -86,12 +89,14 @@ inline void step_change(Memory<Real>& m, Index n, bool full, bool from_zero, con
     const Factor<Real> factors[2] = {
         {m.deltas + n * step, m.ld_h, m.update.backward, H, H},
         {later, m.ld_h, m.weights.backward, H, H}};
-    multiply(change, m.ld_h, B, H, (const Real*)nullptr, factors, from_zero ? 1 : 2);
     const PowerOfTwo<Real> scale(m.exponents[n] - m.exponents[n - 1]);
     const Real* slopes = m.slopes + (n - 1) * step;
-    for (Index j = 0; j < step; j += lanes<Real>)
-        store(change + j, scale(load(change + j) * load(slopes + j)));
-    if (full) add_slope_change(m, n, change);
+    multiply(change, m.ld_h, B, H, (const Real*)nullptr, factors, from_zero ? 1 : 2,
+             [&](Index first, Index rows) {
+                 for (Index j = first * m.ld_h; j < (first + rows) * m.ld_h; j += lanes<Real>)
+                     store(change + j, scale(load(change + j) * load(slopes + j)));
+                 if (full) add_slope_change(m, n, first, rows, change);
+             });
 }
 
 // Adds the norm of each row of delta(n), its square and its product with a change (or null).

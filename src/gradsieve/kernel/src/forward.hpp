@@ -63,15 +63,19 @@ inline void forward(Memory<Real>& m, const Batch<Real>& batch) {
         Real* z = m.z + n * B * m.ld_z;
         Real* slopes = m.slopes + (n - 1) * B * m.ld_h;
         const Factor<Real> factor{z - B * m.ld_z, m.ld_z, m.weights.forward, m.inner, m.inner};
-        multiply(z, m.ld_z, B, H, (const Real*)nullptr, &factor, 1);
-        activate_rows<true>(z, m.ld_z, slopes, m.ld_h, B, H);
-        if (batch.starts)
-            for (Index b = 0; b < B; ++b)
-                if (n <= batch.starts[b]) {
-                    clear(z + b * m.ld_z, H);
-                    clear(slopes + b * m.ld_h, H);
-                }
-        if (n < m.T) append_inputs(z, m.ld_z, H, m.I, batch.u, n, 0, B);
+        const auto finish = [&](Index first, Index rows) {
+            Real* z_rows = z + first * m.ld_z;
+            Real* slope_rows = slopes + first * m.ld_h;
+            activate_rows<true>(z_rows, m.ld_z, slope_rows, m.ld_h, rows, H);
+            if (batch.starts)
+                for (Index b = 0; b < rows; ++b)
+                    if (n <= batch.starts[first + b]) {
+                        clear(z_rows + b * m.ld_z, H);
+                        clear(slope_rows + b * m.ld_h, H);
+                    }
+            if (n < m.T) append_inputs(z_rows, m.ld_z, H, m.I, batch.u, n, first, rows);
+        };
+        multiply(z, m.ld_z, B, H, (const Real*)nullptr, &factor, 1, finish);
     }
 }
 

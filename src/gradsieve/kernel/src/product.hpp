@@ -9,21 +9,33 @@
 
 namespace gradsieve::GRADSIEVE_ISA {
 
-// C = bias + sum of A W over the factors; C has `rows` rows, `columns` columns in use.
+// C = bias + sum of A W over the factors; C has `rows` rows, `columns` columns in use. Rows are
+// done a block at a time, and finish(first, count) is called while they are in the first cache.
+template <class Real, class Finish>
+inline void multiply(Real* c, Index ldc, Index rows, Index columns, const Real* bias,
+                     const Factor<Real>* factors, int count, const Finish& finish) {
+    constexpr Index block = 28;
+    const Index tail = tail_columns<Real>(columns), full = columns - tail;
+    for_row_tiles(rows, block, [&](Index first, Index height) {
+        for_panels<Real>(full, [&](Index column, int vectors) {
+            for_row_tiles(height, tile_rows, [&](Index row, Index tile) {
+                tiles<Real>.multiply[tile][vectors](c, ldc, bias, factors, count, first + row,
+                                                    column);
+            });
+        });
+        if constexpr (has_dots<Real>)
+            for (Index group = 0; 4 * group < tail; ++group)
+                for_row_tiles(height, dot_rows, [&](Index row, Index tile) {
+                    dots<Real>.tile[tile](c, ldc, bias, factors, count, first + row, full, group);
+                });
+        finish(first, height);
+    });
+}
+
 template <class Real>
 inline void multiply(Real* c, Index ldc, Index rows, Index columns, const Real* bias,
                      const Factor<Real>* factors, int count) {
-    const Index tail = tail_columns<Real>(columns), full = columns - tail;
-    for_panels<Real>(full, [&](Index column, int vectors) {
-        for_row_tiles(rows, tile_rows, [&](Index row, Index height) {
-            tiles<Real>.multiply[height][vectors](c, ldc, bias, factors, count, row, column);
-        });
-    });
-    if constexpr (has_dots<Real>)
-        for (Index group = 0; 4 * group < tail; ++group)
-            for_row_tiles(rows, dot_rows, [&](Index row, Index height) {
-                dots<Real>.tile[height](c, ldc, bias, factors, count, row, full, group);
-            });
+    multiply(c, ldc, rows, columns, bias, factors, count, [](Index, Index) {});
 }
 
 // Where Aᵀ B goes: the full vectors of its columns into `body`, a short rest of them, transposed,

@@ -69,7 +69,7 @@ void lay_out_packed(Arena& arena, const Memory<Real>& m, Packed<Real>& packed) {
 
 // Sequences that `predict` takes at a time: their states stay in the first-level cache.
 Index prediction_block(Index B) {
-    constexpr Index most = 56;
+    constexpr Index most = 28;
     return B < most ? B : most;
 }
 
