@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -12,9 +14,10 @@ from typing import Any
 from gradsieve.bench.own_steps import own_steps, training_step
 from gradsieve.bench.problem import Problem, make_problem
 from gradsieve.bench.scaling import Point, memory_in_arrays, scaling
-from gradsieve.bench.timing import Step, Timing, take_turns
+from gradsieve.bench.timing import Spread, Step, Timing, take_turns
+from gradsieve.errors import GradsieveError
 from gradsieve.flow import predict
-from gradsieve.kernel import fma_peak
+from gradsieve.kernel import fma_peak, isa
 from gradsieve.training.record import versions
 
 SEQUENCES = 1000  # of a validation
@@ -25,21 +28,26 @@ class Measurement:
     """What one run of `gradsieve bench` saw."""
 
     timings: dict[str, Timing]
-    peak: float  # fused multiply-adds of one core, in 10⁹ operations a second
-    plain_share: float  # of that peak, by the useful operations of a plain step
-    validation_share: float  # likewise, forward only, 1000 sequences
+    peak: Spread  # fused multiply-adds of one core, in 10⁹ operations a second
+    plain_share: Spread  # of that peak, by the useful operations of a plain step
+    validation_share: Spread  # likewise, forward only, 1000 sequences
     arrays: float  # the kernel's memory, in arrays of T × B × H numbers
-    overhead: float  # share of a plain training step that is Python
-    two_networks: float | None  # throughput of two networks on two cores, one network's being 1
+    overhead: dict[str, Spread]  # share of a plain and of a full training step that is Python
+    two_networks: Spread | None  # throughput of two networks on two cores, one network's being 1
     points: list[Point]
     left_out: list[str]  # contenders that are not installed
     versions: dict[str, str]
+    instruction_set: str
 
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(self)
         own = self.timings["gradsieve plain"]
         plain["timings"] = {
-            name: {"seconds": timing.median, "turns": timing.turns, "ratio": timing.ratio_to(own)}
+            name: {
+                "seconds": timing.median,
+                "turns": timing.turns,
+                "ratio": asdict(timing.ratio_to(own)),
+            }
             for name, timing in self.timings.items()
         }
         return plain
@@ -54,29 +62,51 @@ def measure(
     """Run everything; `before` is told what comes next."""
     problem = make_problem()
     two = _two_networks(problem, turns, before)
+    peaks: list[float] = []
     with _one_core():
         steps = own_steps(problem)
         left_out = _add_others(problem, steps)
+        check_agreement(steps)
         validation = make_problem(batch=SEQUENCES)
-        steps["validation"] = lambda: predict(validation.net, validation.u)
-        timings = take_turns(steps, turns, seconds, before)
-        before("the machine's peak")
-        peak = max(fma_peak() for _ in range(5)) / 1e9
+        timed: dict[str, Callable[[], object]] = {
+            **steps,
+            "validation": lambda: predict(validation.net, validation.u),
+        }
+        timings = take_turns(timed, turns, seconds, before, lambda: peaks.append(fma_peak()))
         points = scaling(max(3, turns // 3), seconds / 3, before) if grow else []
-    forward = 2 * validation.u.shape[0] * SEQUENCES * 100 * (100 + validation.net.inputs)
-    overheads = timings["kernel plain"].ratio_to(timings["gradsieve plain"])
+    steps_of_validation, _, inputs = validation.u.shape
+    hidden = validation.net.hidden
+    forward = 2 * steps_of_validation * SEQUENCES * hidden * (hidden + inputs)
     return Measurement(
         timings=timings,
-        peak=peak,
-        plain_share=problem.useful_operations / min(timings["kernel plain"].turns) / 1e9 / peak,
-        validation_share=forward / min(timings["validation"].turns) / 1e9 / peak,
+        peak=Spread.of([peak / 1e9 for peak in peaks]),
+        plain_share=timings["kernel plain"].share_of(peaks, problem.useful_operations),
+        validation_share=timings["validation"].share_of(peaks, forward),
         arrays=memory_in_arrays(problem),
-        overhead=1 - overheads[0],
+        overhead={kind: _overhead(timings, kind) for kind in ("plain", "full")},
         two_networks=two,
         points=points,
         left_out=left_out,
         versions=versions(),
+        instruction_set=isa(),
     )
+
+
+def check_agreement(steps: Mapping[str, Step]) -> None:
+    """A contender that finds another dS/(2S) than the reference would be timed for nothing."""
+    found = {name: step() for name, step in steps.items() if name.endswith(("frozen", "full"))}
+    for name, relative in found.items():
+        truth = found[f"reference {name.split()[-1]}"]
+        if relative is None:  # the kernel alone, which is not asked to report
+            continue
+        if truth is None or not math.isclose(relative, truth, rel_tol=0.01):
+            raise GradsieveError(f"{name} finds dS/(2S) = {relative}, the reference {truth}")
+
+
+def _overhead(timings: dict[str, Timing], kind: str) -> Spread:
+    """What a training step takes beyond the kernel's part of it."""
+    inside = timings[f"kernel {kind}"].ratio_to(timings[f"gradsieve {kind}"])
+    return Spread(1 - inside.median, 1 - inside.highest, 1 - inside.lowest)
 
 
 def _add_others(problem: Problem, steps: dict[str, Step]) -> list[str]:
@@ -96,7 +126,7 @@ def _add_others(problem: Problem, steps: dict[str, Step]) -> list[str]:
     return left_out
 
 
-def _two_networks(problem: Problem, turns: int, before: Callable[[str], None]) -> float | None:
+def _two_networks(problem: Problem, turns: int, before: Callable[[str], None]) -> Spread | None:
     """Throughput of two threads with a network each, against one; None on a single core."""
     if (os.cpu_count() or 1) < 2:
         return None
@@ -116,8 +146,10 @@ def _two_networks(problem: Problem, turns: int, before: Callable[[str], None]) -
             },
             max(5, turns // 2),
             0.0,
+            clock=time.perf_counter,  # two cores at once: what counts is when both are done
         )
-    return 2 * min(taken["one"].turns) / min(taken["two"].turns)
+    ratio = taken["one"].ratio_to(taken["two"])
+    return Spread(2 * ratio.median, 2 * ratio.lowest, 2 * ratio.highest)
 
 
 class _one_core:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradsieve.bench.own_steps import ALWAYS, training_step
 from gradsieve.bench.problem import Problem, make_problem
 from gradsieve.bench.timing import take_turns
-from gradsieve.kernel import NativeFlow
+from gradsieve.kernel import NativeFlow, fma_peak
 
 SIZES: dict[str, tuple[int, ...]] = {
     "length": (50, 100, 200, 500, 1000),
@@ -25,7 +25,7 @@ class Point:
     value: int
     plain: float
     full: float
-    giga_operations: float  # useful ones of the plain step, per second
+    share: float  # of the peak, by the useful operations of the plain step
     arrays: float  # the kernel's memory, in arrays of T × B × H numbers
 
 
@@ -40,16 +40,32 @@ def scaling(turns: int, seconds: float, before: Callable[[str], None]) -> list[P
                 "plain": training_step(problem, None),
                 "full": training_step(problem, ALWAYS),
             }
-            taken = take_turns(steps, turns, seconds)
-            plain, full = min(taken["plain"].turns), min(taken["full"].turns)
-            rate = problem.useful_operations / plain / 1e9
-            points.append(Point(varied, value, plain, full, rate, memory_in_arrays(problem)))
+            peaks: list[float] = []
+            taken = take_turns(
+                steps,
+                turns,
+                seconds,
+                every_turn=lambda: peaks.append(fma_peak(0.02)),  # noqa: B023
+            )
+            share = taken["plain"].share_of(peaks, problem.useful_operations)
+            points.append(
+                Point(
+                    varied,
+                    value,
+                    taken["plain"].median,
+                    taken["full"].median,
+                    share.median,
+                    memory_in_arrays(problem),
+                )
+            )
     return points
 
 
 def memory_in_arrays(problem: Problem) -> float:
-    """All that the kernel holds for one network, in arrays of T × B × H numbers."""
+    """All that the kernel ever holds for one network, in arrays of T × B × H numbers."""
     flow = NativeFlow(problem.net, problem.u, problem.t, None)
+    flow.norms(problem.net, flow.length - 1, "full")
+    flow.norm_gradient(flow.length - 1, "Q", "full")
     steps, batch, _ = problem.u.shape
     number = steps * batch * problem.net.hidden * problem.net.flat.itemsize
     return float(flow.memory / number)

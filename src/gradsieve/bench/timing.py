@@ -1,18 +1,39 @@
-"""Timing that a busy machine does not spoil: contenders take turns, ratios are per turn."""
+"""Timing that a busy machine does not spoil: contenders take turns, ratios are per turn.
+
+A turn's time of a step is that of its fastest call, in CPU time of the process: what else runs on
+the core meanwhile does not count, and falls on all contenders alike. Every contender here works on
+one core, so CPU time leaves nothing out.
+"""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-Step = Callable[[], object]
+Step = Callable[[], float | None]  # one update; its dS/(2S), where the step finds one
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number over the turns of a run."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(statistics.median(values), min(values), max(values))
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.median:{spec}} ({self.lowest:{spec}} … {self.highest:{spec}})"
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one step: the median of all turns, and each turn."""
+    """Seconds of one step in each turn."""
 
     turns: tuple[float, ...]
 
@@ -20,33 +41,42 @@ class Timing:
     def median(self) -> float:
         return statistics.median(self.turns)
 
-    def ratio_to(self, other: Timing) -> tuple[float, float, float]:
-        """How many times as long as the other: median, lowest and highest over the turns."""
-        ratios = [own / its for own, its in zip(self.turns, other.turns, strict=True)]
-        return statistics.median(ratios), min(ratios), max(ratios)
+    def ratio_to(self, other: Timing) -> Spread:
+        """How many times as long as the other."""
+        return Spread.of([own / its for own, its in zip(self.turns, other.turns, strict=True)])
+
+    def share_of(self, peaks: Sequence[float], operations: float) -> Spread:
+        """The share of each turn's peak (operations a second) at which a step does its own."""
+        return Spread.of([operations / t / p for t, p in zip(self.turns, peaks, strict=True)])
 
 
 def take_turns(
-    steps: Mapping[str, Step],
+    steps: Mapping[str, Callable[[], object]],
     turns: int,
     seconds: float,
     before: Callable[[str], None] = lambda name: None,
+    every_turn: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.process_time,
 ) -> dict[str, Timing]:
     """Time every step in each turn, for about so many seconds each, in changing order."""
-    counts = {}
     for name, step in steps.items():
         before(name)
         step()
-        started = time.perf_counter()
-        step()
-        counts[name] = max(1, round(seconds / (time.perf_counter() - started)))
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(turns):
-        order = list(steps) if turn % 2 else list(reversed(list(steps)))
-        for name in order:
-            step, count = steps[name], counts[name]
-            started = time.perf_counter()
-            for _ in range(count):
-                step()
-            taken[name].append((time.perf_counter() - started) / count)
+        before(f"turn {turn + 1} of {turns}")
+        every_turn()
+        for name in sorted(steps, reverse=bool(turn % 2)):
+            taken[name].append(_fastest(steps[name], seconds, clock))
     return {name: Timing(tuple(values)) for name, values in taken.items()}
+
+
+def _fastest(step: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
+    """The fastest of the calls that fit in this time, and of two at least."""
+    best, spent, calls = float("inf"), 0.0, 0
+    while spent < seconds or calls < 2:
+        started = clock()
+        step()
+        taken = clock() - started
+        best, spent, calls = min(best, taken), spent + taken, calls + 1
+    return best

@@ -24,6 +24,8 @@ class _Model(nn.Module):
             "head.bias": net.b_out,
         }
         self.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+        # PyTorch has two biases where one is enough; training both would double the update.
+        dict(self.named_parameters())["rnn.bias_hh_l0"].requires_grad_(False)
 
     def forward(self, u: Tensor) -> tuple[Tensor, Tensor]:
         states, _ = self.rnn(u)
@@ -46,20 +48,29 @@ def _step(problem: Problem, estimator: str | None) -> Step:
     loss_of = nn.CrossEntropyLoss(reduction="sum")
     u, t = torch.from_numpy(problem.u), torch.from_numpy(problem.t)
 
-    def step() -> None:
+    def step() -> float | None:
         optimizer.zero_grad()
         states, y = model(u)
         loss_of(y, t).backward()
-        before = [parameter.detach().clone() for parameter in model.parameters()]
-        optimizer.step()
+        relative = None
         if estimator is not None:
             with torch.no_grad():
-                moved = zip(model.parameters(), before, strict=True)
-                changes = [parameter - old for parameter, old in moved]
-                relative = _relative_change(before, changes, u, states, y, t, estimator)
-                assert bool(torch.isfinite(relative))
+                weights: list[Tensor] = list(model.parameters())
+                changes = [_proposed(optimizer, weight) for weight in weights]
+                found = _relative_change(weights, changes, u, states, y, t, estimator)
+                relative = found.item()
+        optimizer.step()
+        return relative
 
     return step
+
+
+def _proposed(optimizer: torch.optim.SGD, weight: Tensor) -> Tensor:
+    """What the optimizer is about to add to a weight."""
+    if weight.grad is None:
+        return torch.zeros_like(weight)
+    velocity = optimizer.state[weight].get("momentum_buffer")
+    return -RATE * (weight.grad if velocity is None else MOMENTUM * velocity + weight.grad)
 
 
 def _relative_change(

@@ -58,15 +58,16 @@ def _show(console: Console, found: Measurement) -> None:
         table.add_column(heading, justify="left" if heading == "step" else "right")
     for name, timing in found.timings.items():
         if name != "validation":
-            ratio, low, high = timing.ratio_to(own)
-            row = (f"{timing.median * 1e3:.3f}", f"{ratio:.2f}", f"{low:.2f} … {high:.2f}")
-            table.add_row(name, *row)
+            ratio = timing.ratio_to(own)
+            spread = f"{ratio.lowest:.2f} … {ratio.highest:.2f}"
+            table.add_row(name, f"{timing.median * 1e3:.3f}", f"{ratio.median:.2f}", spread)
     console.print(table)
     console.print(
-        f"Measured peak {found.peak:.0f} Gop/s; plain step {found.plain_share:.0%} of it, "
-        f"validation of 1000 sequences {found.validation_share:.0%}, counting useful operations "
-        f"only. Python is {found.overhead:.1%} of a plain training step. Memory: "
-        f"{found.arrays:.1f} arrays of T × B × H."
+        f"Measured peak {found.peak:.0f} Gop/s ({found.instruction_set}). Of it, counting useful "
+        f"operations only: plain step {found.plain_share:.0%}, validation of 1000 sequences "
+        f"{found.validation_share:.0%}. Python is {found.overhead['plain']:.1%} of a plain and "
+        f"{found.overhead['full']:.1%} of a full training step. Memory: {found.arrays:.1f} arrays "
+        f"of T × B × H."
     )
     if found.two_networks is not None:
         console.print(f"Two networks on two cores: {found.two_networks:.2f} times the throughput.")
@@ -86,7 +87,7 @@ def _growth(found: Measurement) -> Table:
             f"{point.plain * 1e3:.3f}",
             f"{point.full * 1e3:.3f}",
             f"{point.full / point.plain:.2f}",
-            f"{point.giga_operations / found.peak:.0%}",
+            f"{point.share:.0%}",
             f"{point.arrays:.1f}",
         )
     return table
