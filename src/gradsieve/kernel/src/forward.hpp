@@ -85,13 +85,10 @@ inline double softmax_row(Real* y, Index O) {
     double top = double(y[0]);
     for (Index o = 1; o < O; ++o) top = double(y[o]) > top ? double(y[o]) : top;
     double total = 0;
-    for (Index o = 0; o < O; ++o) {
-        const double power = ::exp(double(y[o]) - top);
-        y[o] = Real(power);
-        total += power;
-    }
-    for (Index o = 0; o < O; ++o) y[o] = Real(double(y[o]) / total);
-    return top + ::log(total);
+    for (Index o = 0; o < O; ++o) total += ::exp(double(y[o]) - top);
+    const double log_total = top + ::log(total);
+    for (Index o = 0; o < O; ++o) y[o] = Real(::exp(double(y[o]) - log_total));
+    return log_total;
 }
 
 // One row of softmax outputs: p in place, e = p - t beside it; returns the loss.
