@@ -187,8 +187,9 @@ void bind_workspace(nb::module_& module, const char* name) {
         .def("norms", norms<Real>, "update"_a.noconvert().none(), "h"_a, "full"_a)
         .def("norm_gradient", norm_gradient<Real>, "h"_a, "of_Q"_a, "full"_a)
         .def("example_products", example_products<Real>, "direction"_a.noconvert())
-        .def("array", [](nb::handle self, const std::string& array) { return views<Real>(self, array); },
-             "name"_a)
+        .def(
+            "array", [](nb::handle self, const std::string& name) { return views<Real>(self, name); },
+            "name"_a)
         .def_prop_ro("sizes",
                      [](const Space& self) {
                          const Sizes& sizes = self.sizes();

@@ -14,7 +14,7 @@ using Index = std::ptrdiff_t;
 
 inline constexpr Index alignment = 64;  // bytes: a cache line and the widest vector
 
-// A matrix (or a stack of them) in somebody else's memory; steps count elements, not bytes.
+// Inputs (T,B,I) in somebody else's memory; steps count elements, not bytes.
 template <class Real>
 struct Inputs {
     const Real* data;
@@ -66,9 +66,9 @@ struct Memory {
     Real* errors;   // the same: e
     std::int64_t* exponents;
 
-    Real* product;       // inner rows of the wider of ld_h and ld_o: a gradient before it is gathered
+    Real* product;       // a gradient before it is gathered: inner rows of the wider of ld_h, ld_o
     Real* product_tail;  // the short rest of its columns, transposed: a vector of rows of ld_z
-    Real* rows[2];      // B rows of ld_h each
+    Real* rows[2];       // B rows of ld_h each
     Real* rows_out[2];  // B rows of ld_o each
 
     // Allocated when first needed:

@@ -66,7 +66,8 @@ GRADSIEVE_INLINE Vector<Real> load(const Real* from) {
 
 template <class Real>
 struct Anywhere {
-    typedef Real Vector __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
+    typedef Real Vector
+        __attribute__((vector_size(vector_bytes), aligned(alignof(Real)), may_alias));
 };
 
 template <class Real>
@@ -125,8 +126,9 @@ GRADSIEVE_INLINE Vector<Real> with_sign_of(Vector<Real> value, Vector<Real> sign
     using Bits = typename Simd<Real>::Bits;
 #if defined(__AVX512F__)
     const Bits mask = sign_bit<Real> | Bits{};
+    constexpr int first_chooses = 0xca;  // mask ? sign : value
     return (Vector<Real>)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)(Bits)sign,
-                                                   (__m512i)(Bits)value, 0xca);  // mask ? sign : value
+                                                   (__m512i)(Bits)value, first_chooses);
 #else
     return (Vector<Real>)(((Bits)value & ~sign_bit<Real>) | ((Bits)sign & sign_bit<Real>));
 #endif

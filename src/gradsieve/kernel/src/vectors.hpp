@@ -1,5 +1,5 @@
-// What a training step does with whole weight vectors: a norm, a proposal, a move. In a loop of some
-// hundred microseconds a step, NumPy's passes over memory and its temporaries would show.
+// What a training step does with whole weight vectors: a norm, a proposal, a move. In a loop of
+// some hundred microseconds a step, NumPy's passes over memory and its temporaries would show.
 #pragma once
 
 #include <cmath>

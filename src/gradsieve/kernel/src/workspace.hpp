@@ -13,9 +13,6 @@ struct Sizes {
     Index T, B, I, H, O;
 
     Index weights() const { return I * H + H * H + H + H * O + O; }
-    bool operator==(const Sizes& other) const {
-        return T == other.T && B == other.B && I == other.I && H == other.H && O == other.O;
-    }
 };
 
 // Zeroed memory that begins at a multiple of `alignment`, handed out in aligned pieces.
@@ -28,7 +25,7 @@ public:
         allocate();
         layout(*this);
     }
-    // `count` values with space to the next multiple of `alignment`; null while counting.
+    // rows × columns values, padded to a multiple of `alignment`; null while counting.
     template <class Value>
     Value* take(Index rows, Index columns = 1) {
         return static_cast<Value*>(take_bytes(rows, columns, sizeof(Value)));
