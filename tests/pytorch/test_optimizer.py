@@ -11,7 +11,6 @@ from torch import nn
 
 import gradsieve as gs
 import gradsieve.torch as gst
-from gradsieve.errors import GradsieveError, InvalidArgument
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
@@ -349,56 +348,3 @@ def test_two_recurrent_modules_have_a_verdict_each_and_both_must_keep():
     optimizer.step()
     assert set(optimizer.verdicts) == {"first", "second"}
     assert optimizer.last in optimizer.verdicts.values()
-
-
-class TestErrors:
-    def test_no_recurrent_module(self):
-        model = nn.Linear(2, 2)
-        with pytest.raises(InvalidArgument, match="without a recurrent module"):
-            gst.Sieve(model, _sgd(model))
-
-    def test_a_cell_in_a_loop_of_the_users(self):
-        model = nn.ModuleList([nn.LSTM(2, 2), nn.LSTMCell(2, 2)])
-        with pytest.raises(InvalidArgument, match=r"LSTMCell at '1'.*recurrent_cell"):
-            gst.Sieve(model, _sgd(model))
-
-    def test_parameters_that_the_optimizer_does_not_hold(self):
-        model = Classifier()
-        with pytest.raises(InvalidArgument, match=r"does not hold weight_ih_l0.*'?recurrent"):
-            gst.Sieve(model, _sgd(model.head))
-
-    def test_backward_not_called(self):
-        model = Classifier()
-        optimizer = gst.Sieve(model, _sgd(model))
-        model(batch()[0])
-        with pytest.raises(GradsieveError, match=r"loss\.backward\(\)"):
-            optimizer.step()
-
-    def test_a_model_changed_under_way(self):
-        model = Classifier()
-        optimizer = gst.Sieve(model, _sgd(model))
-        model.recurrent = nn.GRU(3, 6)
-        backward(model, batch())
-        with pytest.raises(GradsieveError, match=r"make a new gst\.Sieve"):
-            optimizer.step()
-
-    def test_select_has_no_meaning_here(self):
-        model = Classifier()
-        with pytest.raises(InvalidArgument, match="'skip' or 'steer'"):
-            gst.Sieve(model, _sgd(model), policy="select")
-
-    def test_settings_are_checked_by_the_core(self):
-        model = Classifier()
-        with pytest.raises(InvalidArgument, match="q_range"):
-            gst.Sieve(model, _sgd(model), q_range=(1, -1))
-        with pytest.raises(InvalidArgument, match="every"):
-            gst.Sieve(model, _sgd(model), every=0)
-
-    def test_sequences_too_short_for_a_verdict_are_kept_and_said(self):
-        model = Classifier()
-        optimizer = gst.Sieve(model, _sgd(model), horizon=50)
-        backward(model, batch())
-        with pytest.warns(UserWarning, match="no sequence is longer"):
-            optimizer.step()
-        assert optimizer.last.keep
-        assert optimizer.counts["unjudged"] == 1

@@ -21,7 +21,8 @@ from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute, remove_checkpoint
 from gradsieve.experiments.store import Store
 
-ATTEMPTS = 3  # of one run: a worker may be killed from outside, but not for ever
+RETRIES = 3  # of a run by Ray
+KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
 Watch = Callable[[Sequence[RunConfig]], None]  # told, now and then, which runs are in flight
 Rows = Iterator[tuple[RunConfig, dict[str, Any]]]
 
@@ -76,7 +77,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
 
 def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
     attempts[config.key] = attempts.get(config.key, 0) + 1
-    if attempts[config.key] >= ATTEMPTS * 20:
+    if attempts[config.key] >= KILLS:
         raise GradsieveError(f"the worker of {config} was killed {attempts[config.key]} times")
 
 
@@ -99,7 +100,7 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
         ray.init(
             address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
         )
-    remote = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(execute)
+    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(execute)
     try:
         running = {remote.remote(config.as_json(), str(folder)): config for config in configs}
         while running:

@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
 from gradsieve.experiments.figure1 import InitialNorms
 
@@ -63,7 +64,7 @@ def figure2(histories: Mapping[str, list[dict[str, Any]]], q_range: tuple[float,
     """One column an arm: gradient heat map, activations, Q, accuracy and kept share."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3.6 * len(histories) + 0.6, 8.5), layout="constrained")
-        axes = figure.subplots(4, len(histories), sharex=True, squeeze=False)
+        axes = figure.subplots(4, len(histories), sharex=True, sharey="row", squeeze=False)
         images = [
             _inside(axes[:, column], name, history, q_range)
             for column, (name, history) in enumerate(histories.items())
@@ -98,6 +99,7 @@ def _inside(
     axes[2].axhspan(*q_range, color=GREEN, alpha=0.15, label="safe range")
     axes[2].plot(all_epochs, Q, color=BLUE, lw=1, label="Q")
     axes[2].set_yscale("symlog", linthresh=2)
+    axes[2].yaxis.set_major_formatter(ScalarFormatter())
     axes[3].plot(all_epochs, [r["accuracy"] for r in history], color=BLUE, lw=1, label="accuracy")
     axes[3].plot(all_epochs, [r["kept"] for r in history], ":", color=ORANGE, label="kept share")
     axes[3].set_ylim(-0.02, 1.02)
@@ -166,7 +168,7 @@ def accuracies(
                 axis.plot([place - 0.35, place + 0.35], [np.mean(values)] * 2, color=colour, lw=2)
             axis.axhline(chance[cell], color="grey", ls=":", lw=1)
             axis.set_xticks(range(len(arms)), list(arms), rotation=35, ha="right")
-            axis.set_title(cell)
+            axis.set_title(cell.replace(", ", "\n", 1), fontsize=9)
             axis.set_ylim(0, 1.03)
         for axis in axes[len(cells) :]:
             axis.set_axis_off()
