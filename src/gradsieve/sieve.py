@@ -70,8 +70,8 @@ class Sieve:
         on_skip: what becomes of the velocity when an update is skipped: "keep" it as it was,
             "decay" it by the momentum, or "reset" it to zero, so that the next verdict is on its
             minibatch alone. Measured on temporal order, T = 100, rate 1e-4, three networks, 8000
-            updates: kept 47 %, 75 %, 85 % of the updates, and Q ended at 3.5 … 9.2, 0 … 4.1,
-            0 … 2.9 (`python examples/velocity_on_skip.py`).
+            updates: kept 63 %, 62 %, 88 % of the updates, and Q ended at 0.1 … 6.6,
+            −0.2 … 32.2, −0.3 … 0.1 (`python examples/velocity_on_skip.py`).
         stall_after: after so many skips in a row the run says that it has stalled, forgets its
             velocity and takes the next plain update.
         steer_rate: by how much a steered update turns ln‖δ(T−h)‖ − ln‖δ(T)‖ back, at least.
