@@ -52,5 +52,41 @@ def available_isas() -> list[str]: ...
 def isa() -> str: ...
 def fma_peak(seconds: float = 0.05, double_precision: bool = False, isa: str = "") -> float: ...
 
+# One tanh layer: sizes, then addresses of arrays, 0 for none (gradsieve.torch.tanh_layer).
+def tanh_layer32(
+    T: int,
+    B: int,
+    I: int,
+    H: int,
+    u: int,
+    W_in: int,
+    W: int,
+    initial: int,
+    b_in: int,
+    b_rec: int,
+    z: int,
+    /,
+) -> None: ...
+def tanh_gradients32(
+    T: int,
+    B: int,
+    I: int,
+    H: int,
+    by_z: int,
+    z: int,
+    u: int,
+    W: int,
+    initial: int,
+    delta: int,
+    by_initial: int,
+    by_in: int,
+    by_W: int,
+    by_bias: int,
+    /,
+) -> None: ...
+
+tanh_layer64 = tanh_layer32
+tanh_gradients64 = tanh_gradients32
+
 # The recursions in time of gradsieve.torch: arrays in, arrays written in place.
 def __getattr__(name: str) -> Any: ...

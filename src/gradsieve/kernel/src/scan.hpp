@@ -69,20 +69,24 @@ struct LstmBend {
     Real *by_v, *by_c;        // (T,B,4,H), (T,B,H)
 };
 
-// Simple recurrent layer: z(n) = tanh(x(n) + z(n-1) Wᵀ), W (H,H), with its slopes.
+// Simple recurrent layer: z(n) = tanh(u(n) W_inᵀ + z(n-1) Wᵀ + b_in + b_rec).
 template <class Real>
 struct TanhLayer {
-    Index T, B, H;
-    const Real *x, *initial, *W;  // (T,B,H), (B,H), (H,H)
-    Real *z, *slopes;             // (T,B,H)
+    Index T, B, I, H;
+    const Real *u, *W_in, *W;             // (T,B,I), (H,I), (H,H)
+    const Real *initial, *b_in, *b_rec;   // (B,H), (H,), (H,), each or null for zero
+    Real* z;                              // (T,B,H)
 };
 
-// Its deltas from the gradients by every z: delta = (carried + by_z) ∘ slope; carried = delta W.
+// Its gradients from those by every z: delta = (carried + by_z) ∘ (1 - z²); carried = delta W. What
+// is null is not computed; the gradients by the weights are the sums of delta(n)ᵀ times z(n-1),
+// u(n) and 1.
 template <class Real>
-struct TanhDeltas {
-    Index T, B, H;
-    const Real *by_z, *slopes, *W;
-    Real *delta, *by_initial;  // (T,B,H), (B,H)
+struct TanhGradients {
+    Index T, B, I, H;
+    const Real *by_z, *z, *u, *W, *initial;  // initial or null for zero
+    Real *delta, *by_initial;                // (T,B,H), (B,H)
+    Real *by_in, *by_W, *by_bias;            // (H,I), (H,H), (H,)
 };
 
 template <class Real>
@@ -92,8 +96,9 @@ struct ScanRoutines {
     void (*push)(const CellTables<Real>&, const Push<Real>&, Real* scratch);
     void (*lstm_units)(const LstmUnits<Real>&, Real* scratch);
     void (*lstm_bend)(const LstmBend<Real>&);
+    Index (*tanh_scratch)(Index T, Index B, Index I, Index H);
     void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
-    void (*tanh_deltas)(const TanhDeltas<Real>&, Real* scratch);
+    void (*tanh_gradients)(const TanhGradients<Real>&, Real* scratch);
 };
 
 struct ScanSet {

@@ -5,30 +5,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
 
-#include "dispatch.hpp"
 #include "float_state.hpp"
-#include "scan.hpp"
+#include "scan_access.hpp"
 
 namespace gradsieve {
-
-#if defined(__x86_64__)
-namespace avx512 {
-extern const ScanSet scan_set;
-}
-namespace avx2 {
-extern const ScanSet scan_set;
-}
-#endif
-namespace baseline {
-extern const ScanSet scan_set;
-}
 
 namespace {
 
@@ -41,47 +24,6 @@ template <class Real>
 using Out = nb::ndarray<Real, nb::c_contig, nb::device::cpu>;
 template <class Real>
 using Ins = std::vector<std::optional<In<Real>>>;
-
-const ScanSet& scan_set() {
-    const std::string name = instruction_set().name;
-#if defined(__x86_64__)
-    if (name == "avx512") return avx512::scan_set;
-    if (name == "avx2") return avx2::scan_set;
-#endif
-    return baseline::scan_set;
-}
-
-template <class Real>
-const ScanRoutines<Real>& routines();
-template <>
-const ScanRoutines<float>& routines<float>() {
-    return scan_set().single_precision;
-}
-template <>
-const ScanRoutines<double>& routines<double>() {
-    return scan_set().double_precision;
-}
-
-// Aligned memory, zeroed: the padding of a packed matrix must hold numbers.
-template <class Real>
-class Scratch {
-public:
-    Scratch(Index B, Index G, Index H) {
-        const std::size_t unit = std::size_t(alignment);
-        std::size_t bytes = std::size_t(routines<Real>().scratch(B, G, H)) * sizeof(Real);
-        bytes = (bytes + unit - 1) / unit * unit;
-        memory_.reset(static_cast<Real*>(std::aligned_alloc(unit, bytes)));
-        if (!memory_) throw std::bad_alloc();
-        std::memset(memory_.get(), 0, bytes);
-    }
-    Real* data() { return memory_.get(); }
-
-private:
-    struct Free {
-        void operator()(Real* memory) const { std::free(memory); }
-    };
-    std::unique_ptr<Real, Free> memory_;
-};
 
 template <class Array>
 auto* checked(const char* name, const Array& array, std::size_t size) {
@@ -154,8 +96,8 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
     at.delta = checked("delta", delta, shape.gates());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
-    Scratch<Real> scratch(cell.B, cell.G, cell.H);
-    routines<Real>().pull(cell, at, scratch.data());
+    Scratch<Real> scratch(scans<Real>().scratch(cell.B, cell.G, cell.H));
+    scans<Real>().pull(cell, at, scratch.data());
 }
 
 template <class Real>
@@ -175,8 +117,8 @@ void push(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
     at.da = checked("da", da, shape.gates());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
-    Scratch<Real> scratch(cell.B, cell.G, cell.H);
-    routines<Real>().push(cell, at, scratch.data());
+    Scratch<Real> scratch(scans<Real>().scratch(cell.B, cell.G, cell.H));
+    scans<Real>().push(cell, at, scratch.data());
 }
 
 template <class Array>
@@ -206,8 +148,8 @@ void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& val
     at.keep = checked("keep", keep, shape.state());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
-    Scratch<Real> scratch(1, 4, at.H);
-    routines<Real>().lstm_units(at, scratch.data());
+    Scratch<Real> scratch(scans<Real>().scratch(1, 4, at.H));
+    scans<Real>().lstm_units(at, scratch.data());
 }
 
 template <class Real>
@@ -231,48 +173,7 @@ void lstm_bend(const In<Real>& values, const In<Real>& slopes, const In<Real>& c
     at.by_c = checked("by_c", by_c, shape.state());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
-    routines<Real>().lstm_bend(at);
-}
-
-template <class Array>
-Shape sequence_shape(const char* name, const Array& array) {
-    if (array.ndim() != 3)
-        throw std::invalid_argument(std::string(name) + " must have the axes (T,B,H)");
-    return {array.shape(0), array.shape(1), 1, 1, array.shape(2)};
-}
-
-template <class Real>
-void tanh_layer(const In<Real>& x, const In<Real>& initial, const In<Real>& W, const Out<Real>& z,
-                const Out<Real>& slopes) {
-    const Shape shape = sequence_shape("x", x);
-    TanhLayer<Real> at{};
-    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
-    at.x = x.data();
-    at.initial = checked("initial", initial, shape.B * shape.H);
-    at.W = checked("W", W, shape.H * shape.H);
-    at.z = checked("z", z, shape.state());
-    at.slopes = checked("slopes", slopes, shape.state());
-    const nb::gil_scoped_release unlocked;
-    const FloatState state;
-    Scratch<Real> scratch(at.B, 1, at.H);
-    routines<Real>().tanh_layer(at, scratch.data());
-}
-
-template <class Real>
-void tanh_deltas(const In<Real>& by_z, const In<Real>& slopes, const In<Real>& W,
-                 const Out<Real>& delta, const Out<Real>& by_initial) {
-    const Shape shape = sequence_shape("by_z", by_z);
-    TanhDeltas<Real> at{};
-    at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
-    at.by_z = by_z.data();
-    at.slopes = checked("slopes", slopes, shape.state());
-    at.W = checked("W", W, shape.H * shape.H);
-    at.delta = checked("delta", delta, shape.state());
-    at.by_initial = checked("by_initial", by_initial, shape.B * shape.H);
-    const nb::gil_scoped_release unlocked;
-    const FloatState state;
-    Scratch<Real> scratch(at.B, 1, at.H);
-    routines<Real>().tanh_deltas(at, scratch.data());
+    scans<Real>().lstm_bend(at);
 }
 
 template <class Real>
@@ -293,10 +194,6 @@ void bind(nb::module_& module) {
                "c"_a.noconvert(), "t"_a.noconvert(), "t_slope"_a.noconvert(),
                "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),
                "by_v"_a.noconvert(), "by_c"_a.noconvert());
-    module.def("tanh_layer", tanh_layer<Real>, "x"_a.noconvert(), "initial"_a.noconvert(),
-               "W"_a.noconvert(), "z"_a.noconvert(), "slopes"_a.noconvert());
-    module.def("tanh_deltas", tanh_deltas<Real>, "by_z"_a.noconvert(), "slopes"_a.noconvert(),
-               "W"_a.noconvert(), "delta"_a.noconvert(), "by_initial"_a.noconvert());
 }
 
 }  // namespace
@@ -304,6 +201,7 @@ void bind(nb::module_& module) {
 void bind_scans(nb::module_& module) {
     bind<float>(module);
     bind<double>(module);
+    bind_tanh(module);
 }
 
 }  // namespace gradsieve

@@ -6,5 +6,6 @@
 namespace gradsieve {
 
 void bind_scans(nanobind::module_& module);
+void bind_tanh(nanobind::module_& module);
 
 }  // namespace gradsieve

@@ -2,6 +2,7 @@
 #include "activation.hpp"
 #include "scan.hpp"
 #include "scan_product.hpp"
+#include "scan_tanh.hpp"
 
 // The arrays of a loop do not overlap (each has memory of its own): there is nothing to check.
 #define GRADSIEVE_APART _Pragma("GCC ivdep")
@@ -301,55 +302,9 @@ void lstm_bend(const LstmBend<Real>& at) {
 }
 
 template <class Real>
-void tanh_layer(const TanhLayer<Real>& at, Real* scratch) {
-    const Index T = at.T, B = at.B, H = at.H, ld = padded_width(H);
-    Real* packed = scratch;
-    Real* a = packed + H * ld;
-    Real* slope = a + B * ld;
-    pack_panels(packed, at.W, Index(1), H, H, H);
-    for (Index n = 0; n < T; ++n) {
-        const Real* before = n ? at.z + (n - 1) * B * H : at.initial;
-        rows_times(a, ld, B, before, H, packed, H, H);
-        const Real* x = at.x + n * B * H;
-        for (Index b = 0; b < B; ++b)
-            GRADSIEVE_APART for (Index j = 0; j < H; ++j) a[b * ld + j] += x[b * H + j];
-        for (Index j = 0; j < B * ld; j += lanes<Real>) {
-            const Activation<Real> both = activate<Real>(load(a + j));
-            store(a + j, both.value);
-            store(slope + j, both.slope);
-        }
-        for (Index b = 0; b < B; ++b) {
-            Real* z = at.z + (n * B + b) * H;
-            Real* slopes = at.slopes + (n * B + b) * H;
-            GRADSIEVE_APART for (Index j = 0; j < H; ++j) z[j] = a[b * ld + j];
-            GRADSIEVE_APART for (Index j = 0; j < H; ++j) slopes[j] = slope[b * ld + j];
-        }
-    }
-}
-
-template <class Real>
-void tanh_deltas(const TanhDeltas<Real>& at, Real* scratch) {
-    const Index T = at.T, B = at.B, H = at.H, ld = padded_width(H);
-    Real* packed = scratch;
-    Real* carried = packed + H * ld;
-    pack_panels(packed, at.W, H, Index(1), H, H);
-    for (Index j = 0; j < B * ld; ++j) carried[j] = 0;
-    for (Index n = T - 1; n >= 0; --n) {
-        Real* delta = at.delta + n * B * H;
-        for (Index b = 0; b < B; ++b) {
-            const Index row = (n * B + b) * H;
-            GRADSIEVE_APART for (Index j = 0; j < H; ++j)
-                delta[b * H + j] = (carried[b * ld + j] + at.by_z[row + j]) * at.slopes[row + j];
-        }
-        rows_times(carried, ld, B, delta, H, packed, H, H);
-    }
-    for (Index b = 0; b < B; ++b)
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) at.by_initial[b * H + j] = carried[b * ld + j];
-}
-
-template <class Real>
-constexpr ScanRoutines<Real> scans = {scratch<Real>,   pull<Real>,       push<Real>,       lstm_units<Real>,
-                                      lstm_bend<Real>, tanh_layer<Real>, tanh_deltas<Real>};
+constexpr ScanRoutines<Real> scans = {
+    scratch<Real>,   pull<Real>,         push<Real>,       lstm_units<Real>,
+    lstm_bend<Real>, tanh_scratch<Real>, tanh_layer<Real>, tanh_gradients<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};
