@@ -9,7 +9,7 @@ import torch
 
 from gradsieve.torch import cells
 from gradsieve.torch.forward import run_layer
-from gradsieve.torch.local import LSTMLocal, UnitwiseLocal, linearise
+from gradsieve.torch.local import LSTMLocal, TanhLocal, UnitwiseLocal, linearise
 from gradsieve.torch.recursion import (
     Added,
     Scaled,
@@ -84,16 +84,44 @@ def test_both_ways_forward_give_the_same_changes(name, size):
 def test_the_kernels_lstm_units_are_what_autograd_finds(size):
     run = layer("lstm", size, torch.float64)
     # There x holds both products and a is a zero without memory of its own.
-    fast, slow = linearise(run), UnitwiseLocal(replace(run, a=torch.zeros_like(run.x)))
+    fast, slow = (
+        linearise(run),
+        UnitwiseLocal(replace(run, products=(run.x, torch.zeros_like(run.x)))),
+    )
     assert isinstance(fast, LSTMLocal)
     torch.testing.assert_close(fast.K, slow.K, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(fast.L, slow.L, rtol=1e-9, atol=1e-12)
     g, change = like(run, 2), like(run, 2)
     da = torch.randn_like(run.a)
-    bent, expected = (local.bend(g, None, da, change, {}) for local in (fast, slow))
+    bent, expected = (local.bend(g, None, da, lambda i: change[i], {}) for local in (fast, slow))
     torch.testing.assert_close(bent.a, expected.a, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(bent.state[1], expected.state[1], rtol=1e-9, atol=1e-12)
     assert float(expected.state[0].abs().max()) == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_tanh_layer_told_by_its_states_is_what_autograd_finds(size):
+    run = layer("tanh", size, torch.float64)
+    fast, slow = linearise(run), UnitwiseLocal(run)
+    assert isinstance(fast, TanhLocal)
+    torch.testing.assert_close(fast.K, slow.K, rtol=1e-9, atol=1e-12)
+    g, change, da = like(run, 1), like(run, 1), torch.randn_like(run.a)
+    bent, expected = (local.bend(g, None, da, lambda i: change[i], {}) for local in (fast, slow))
+    torch.testing.assert_close(bent.a, expected.a, rtol=1e-9, atol=1e-12)
+    assert float(expected.state[0].abs().max()) == 0
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_nothing_injected_is_as_good_as_zeros(name):
+    run = layer(name, (6, 3, 5), torch.float64)
+    local, weight = linearise(run), run.weights["weight_hh"]
+    units = torch.randint(-3, 4, run.after[0].shape[:2], dtype=torch.int32)
+    more = Added(torch.randn_like(run.a), list(like(run, run.cell.states)))
+    zeros = Scaled(tuple(torch.zeros_like(part) for part in run.after), units)
+    expected = pull_back_in_python(local, weight, zeros, more, units)
+    for way in (pull_back, pull_back_in_python):
+        found = way(local, weight, None, more, units)
+        torch.testing.assert_close(found.delta, expected.delta, rtol=1e-10, atol=1e-12)
 
 
 def test_what_is_not_finite_stays_so():

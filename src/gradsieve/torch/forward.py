@@ -2,7 +2,7 @@
 
 The fused kernels of PyTorch keep their gates to themselves, so the states are computed a second
 time: the outputs h by the fused kernel (without a graph), and then, all steps at once, the
-products x and a that belong to them. Nothing here builds a graph.
+products x and a that belong to them, where they are asked for. Nothing here builds a graph.
 
 Every direction has its *own time*: step 1 is the first that it reads. For the reverse direction
 that is a sequence's last step. Sequences of unequal length all begin at step 1 and end at their
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,12 +32,23 @@ class LayerRun:
     cell: Cell
     weights: LayerWeights
     u: Tensor
-    x: Tensor
-    a: Tensor
     before: State  # s(0) … s(T−1)
     after: State  # s(1) … s(T)
     memory: Memory
+    products: tuple[Tensor, Tensor] | None = None  # x and a, where they are known already
     units: LSTMUnits | None = None  # of an LSTM on the CPU
+
+    @cached_property
+    def x(self) -> Tensor:
+        if self.products is not None:
+            return self.products[0]
+        return cells.drive(self.u, self.weights, len(self.cell.gates))
+
+    @cached_property
+    def a(self) -> Tensor:
+        if self.products is not None:
+            return self.products[1]
+        return cells.recur(self.before[0], self.weights, len(self.cell.gates))
 
 
 def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tensor:
@@ -60,20 +72,19 @@ def run_layer(
     memory: Memory | None = None,
 ) -> LayerRun:
     """Run one layer over u; `h` are its outputs where they are known already."""
-    gates, memory = len(cell.gates), memory or Memory()
+    memory = memory or Memory()
     if h is None and cell in _FUSED:
         h = _FUSED[cell](u, initial, weights)
     if h is not None and cell is cells.LSTM and lstm_units.usable(h):
         return _run_lstm(weights, u, initial, h, memory)
-    x = cells.drive(u, weights, gates)
     if h is None or (cell.states > 1 and cell is not cells.LSTM):
-        return _run_by_steps(cell, weights, u, x, initial, memory)
+        return _run_by_steps(cell, weights, u, initial, memory)
     h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
-    a = cells.recur(h_before, weights, gates)
     if cell is not cells.LSTM:
-        return LayerRun(cell, weights, u, x, a, (h_before,), (h,), memory)
+        return LayerRun(cell, weights, u, (h_before,), (h,), memory)
+    x, a = cells.drive(u, weights, 4), cells.recur(h_before, weights, 4)
     c = _lstm_memory(x, a, initial[1])
-    return LayerRun(cell, weights, u, x, a, (h_before, c[:-1]), (h, c[1:]), memory)
+    return LayerRun(cell, weights, u, (h_before, c[:-1]), (h, c[1:]), memory, (x, a))
 
 
 def _run_lstm(
@@ -85,13 +96,14 @@ def _run_lstm(
     units = LSTMUnits(both, initial[1], memory)
     zero = both.new_zeros(()).expand_as(both)
     before, after = (h_before, units.c[:-1]), (h, units.c[1:])
-    return LayerRun(cells.LSTM, weights, u, both, zero, before, after, memory, units)
+    return LayerRun(cells.LSTM, weights, u, before, after, memory, (both, zero), units)
 
 
 def _run_by_steps(
-    cell: Cell, weights: LayerWeights, u: Tensor, x: Tensor, initial: State, memory: Memory
+    cell: Cell, weights: LayerWeights, u: Tensor, initial: State, memory: Memory
 ) -> LayerRun:
     gates, extra = len(cell.gates), cells.beyond_linear(weights)
+    x = cells.drive(u, weights, gates)
     state, states, products = initial, [initial], []
     for x_now in x.unbind(0):
         products.append(cells.recur(state[0], weights, gates))
@@ -99,7 +111,7 @@ def _run_by_steps(
         states.append(state)
     parts = [torch.stack(part) for part in zip(*states, strict=True)]
     before, after = tuple(p[:-1] for p in parts), tuple(p[1:] for p in parts)
-    return LayerRun(cell, weights, u, x, torch.stack(products), before, after, memory)
+    return LayerRun(cell, weights, u, before, after, memory, (x, torch.stack(products)))
 
 
 def _lstm_memory(x: Tensor, a: Tensor, c: Tensor) -> Tensor:

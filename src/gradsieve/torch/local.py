@@ -24,6 +24,8 @@ from gradsieve.torch.cells import State, Weights
 from gradsieve.torch.forward import LayerRun
 from gradsieve.torch.lstm_units import LSTMUnits
 
+Before = Callable[[int], Tensor]  # the change of one part of s(n−1), at every step
+
 
 @dataclass(frozen=True)
 class Pulled:
@@ -71,12 +73,13 @@ class Local:
         )
         return change
 
-    def bend(self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights) -> Pulled:
+    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
         """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights.
 
         Without x, a is the change of both together (a joint cell).
         """
         run = self.run
+        state = tuple(before(part) for part in range(len(g)))
 
         def pull_at(
             x: Tensor, a: Tensor, state: State, extra: Weights
@@ -188,13 +191,34 @@ class LSTMLocal(UnitwiseLocal):
         assert self.run.units is not None
         return self.run.units
 
-    def bend(self, g: State, x: Tensor | None, a: Tensor, state: State, extra: Weights) -> Pulled:
-        by_v, by_c = self.units.bend(g, a if x is None else x + a, state[1])
+    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
+        by_v, by_c = self.units.bend(g, a if x is None else x + a, before(1))
         return Pulled(by_v, by_v, (None, by_c))
+
+
+class TanhLocal(UnitwiseLocal):
+    """`UnitwiseLocal` of a tanh layer: all that it needs are the states h themselves."""
+
+    @cached_property
+    def _tables(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
+        h = self.run.after[0]
+        slope = self.run.memory.empty(h.shape, h)
+        torch.addcmul(h.new_ones(()), h, h, value=-1, out=slope)
+        return [slope.unsqueeze(-2)], [[None]]
+
+    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
+        """The slope 1 − h² changes by −2 h dh, and dh is slope · da."""
+        h = self.run.after[0].unsqueeze(-2)
+        bent = self.run.memory.empty(a.shape, a)
+        torch.mul(h, a if x is None else x + a, out=bent)
+        bent.mul_(self.K[0]).mul_(g[0].unsqueeze(-2)).mul_(-2)
+        return Pulled(bent, bent, (None,))
 
 
 def linearise(run: LayerRun) -> Local:
     """The derivatives of one layer's `update` at every step."""
+    if run.cell is cells.TANH:
+        return TanhLocal(run)
     if run.units is not None:
         return LSTMLocal(run)
     return UnitwiseLocal(run) if run.cell.unitwise else MixingLocal(run)

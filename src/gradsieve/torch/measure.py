@@ -3,34 +3,39 @@
 Examples are counted once for each direction of time. An example counts when it is long enough for
 the horizon: h steps, or, where no horizon is set, from its last step to its very first. Over
 several processes the sums are added up, so that all of them come to the same verdict.
+
+These are few and small numbers, so they are NumPy's: its calls cost a fraction of PyTorch's.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.distributed
 from torch import Tensor
 
 from gradsieve.flow import Norms
+from gradsieve.network import Array
 from gradsieve.torch.recursion import Deltas
 from gradsieve.torch.transport import Carrier
 
 
 @dataclass(frozen=True)
 class Ends:
-    """δ at the near and the far end of N examples; values (layers,N) float64 on the CPU.
+    """δ at the near and the far end of N examples; values (layers,N), exponents whole numbers.
 
     A norm's square is `square · 4**exponent`, a product ⟨δ,dδ⟩ likewise.
     """
 
-    near_square: Tensor
-    near_product: Tensor
-    far_square: Tensor
-    far_product: Tensor
-    near_exponent: Tensor
-    far_exponent: Tensor
+    near_square: Array
+    near_product: Array
+    far_square: Array
+    far_product: Array
+    near_exponent: Array
+    far_exponent: Array
 
     @property
     def count(self) -> int:
@@ -52,34 +57,45 @@ def ends(
     horizon: int | None,
 ) -> Ends:
     """The two ends of every example that is long enough, by layer."""
-    far, usable = far_steps(carrier, horizon)
-    examples = torch.arange(far.shape[0], device=far.device)[usable]
-    far, near = far[usable], carrier.last[usable]
+    far, usable = (values.cpu().numpy() for values in far_steps(carrier, horizon))
+    examples = np.flatnonzero(usable)
+    steps = carrier.last.cpu().numpy()[examples], far[examples]
     rows = []
     for index, layer in enumerate(deltas):
         row = []
-        for step in (near, far):
-            delta = layer.delta[step, examples].flatten(1).double()
-            product = torch.zeros_like(delta[:, 0])
+        for step in steps:
+            delta = _at(layer.delta, step, examples)
+            product = np.zeros(len(examples))
             if changes is not None:
-                product = (delta * changes[index].delta[step, examples].flatten(1)).sum(1)
-            row += [(delta * delta).sum(1), product, layer.exponents[step, examples].double()]
-        rows.append(torch.stack(row))
-    values = torch.stack(rows, dim=1).cpu()
-    near_square, near_product, near_exponent, far_square, far_product, far_exponent = values
+                product = np.einsum("bj,bj->b", delta, _at(changes[index].delta, step, examples))
+            exponent = _at(layer.exponents, step, examples)[:, 0]
+            row.append((np.einsum("bj,bj->b", delta, delta), product, exponent))
+        rows.append(row)
+    by_side = zip(*rows, strict=True)
+    sides = [[np.stack(values) for values in zip(*side, strict=True)] for side in by_side]
+    (near_square, near_product, near_exponent), (far_square, far_product, far_exponent) = sides
     return Ends(
         near_square,
         near_product,
         far_square,
         far_product,
-        near_exponent.long(),
-        far_exponent.long(),
+        near_exponent.astype(int),
+        far_exponent.astype(int),
     )
+
+
+def _at(values: Tensor, step: Array, example: Array) -> Array:
+    """(N,·) in double precision: the values at one step of each example."""
+    if values.device.type == "cpu":
+        found = values.numpy()[step, example]
+    else:
+        found = values[torch.from_numpy(step), torch.from_numpy(example)].cpu().numpy()
+    return found.reshape(len(example), math.prod(values.shape[2:])).astype(np.float64)
 
 
 def no_ends(layers: int) -> Ends:
     """Of no example."""
-    none, whole = torch.zeros((layers, 0), dtype=torch.float64), torch.zeros((layers, 0)).long()
+    none, whole = np.zeros((layers, 0)), np.zeros((layers, 0), int)
     return Ends(none, none, none, none, whole, whole)
 
 
@@ -87,7 +103,7 @@ def joined(parts: list[Ends]) -> Ends:
     """The same for all examples of all calls."""
     return Ends(
         *(
-            torch.cat([getattr(part, name) for part in parts], dim=1)
+            np.concatenate([getattr(part, name) for part in parts], axis=1)
             for name in Ends.__dataclass_fields__
         )
     )
@@ -118,22 +134,28 @@ class _Side:
     exponent: int
 
 
-def _side(square: Tensor, product: Tensor, exponent: Tensor, together: bool) -> _Side:
+def _side(square: Array, product: Array, exponent: Array, together: bool) -> _Side:
     """All layers of an example are one long δ: its squares and products add up."""
     lowest = -(2**40)
-    used = torch.where(square > 0, exponent, lowest)
-    common = used.max() if used.numel() else torch.tensor(lowest)
+    used = exponent[square > 0]
+    common = int(used.max()) if used.size else lowest
     if together:
-        torch.distributed.all_reduce(common, torch.distributed.ReduceOp.MAX)
-    if int(common) == lowest:
-        common = torch.zeros_like(common)
-    shift = 2 * (exponent - common).clamp(min=-2000)
-    squares = torch.ldexp(square, shift).sum(0)
-    products = torch.ldexp(product, shift).sum(0)
-    lengths = squares.sqrt()
-    slopes = torch.where(lengths > 0, products / lengths, torch.zeros_like(lengths))
-    total = torch.stack([lengths.sum(), slopes.sum(), squares.sum(), products.sum()])
+        common = int(_reduced(torch.tensor(common), torch.distributed.ReduceOp.MAX))
+    if common == lowest:
+        common = 0
+    shift = 2 * np.maximum(exponent - common, -2000)
+    squares = np.ldexp(square, shift).sum(0)
+    products = np.ldexp(product, shift).sum(0)
+    lengths = np.sqrt(squares)
+    slopes = np.divide(products, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    total = [float(one.sum()) for one in (lengths, slopes, squares, products)]
     if together:
-        torch.distributed.all_reduce(total)
-    norm, slope, sum_square, sum_product = total.tolist()
-    return _Side(norm, slope, sum_square, sum_product, int(common))
+        wide = torch.tensor(total, dtype=torch.float64)
+        total = _reduced(wide, torch.distributed.ReduceOp.SUM).tolist()
+    norm, slope, sum_square, sum_product = total
+    return _Side(norm, slope, sum_square, sum_product, common)
+
+
+def _reduced(values: Tensor, operation: torch.distributed.ReduceOp.RedOpType) -> Tensor:
+    torch.distributed.all_reduce(values, operation)
+    return values

@@ -21,30 +21,32 @@ MOST_PARTS = 4
 def usable(local: Local) -> bool:
     if not isinstance(local, UnitwiseLocal) or local.run.cell.states > MOST_PARTS:
         return False
-    x = local.run.x
-    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    h = local.run.after[0]
+    return h.device.type == "cpu" and h.dtype in (torch.float32, torch.float64)
 
 
 def pull(
     local: UnitwiseLocal,
     weight_hh: Tensor,
-    injected: State,
-    injected_exponents: Tensor,
+    injected: list[Tensor | None],
+    injected_exponents: Tensor | None,
     added_delta: Tensor | None,
     added_state: list[Tensor | None],
     exponents: Tensor | None,
 ) -> tuple[Tensor, State, Tensor]:
     """δ, g and their exponents; see `recursion.pull_back`."""
-    memory = local.run.memory
-    delta = memory.empty(local.run.x.shape, local.run.x)
-    g = tuple(memory.empty(part.shape, part) for part in injected)
-    chosen = torch.empty(injected_exponents.shape, dtype=torch.int32)
-    if exponents is not None:
-        chosen.copy_(exponents)
+    memory, after = local.run.memory, local.run.after
+    steps, batch, units = after[-1].shape
+    delta = memory.empty((steps, batch, len(local.run.cell.gates), units), after[0])
+    g = tuple(memory.empty(part.shape, part) for part in after)
+    if exponents is None:
+        chosen = torch.empty((steps, batch), dtype=torch.int32)
+    else:
+        chosen = exponents.contiguous()
     _native.pull(
         *_tables(local, weight_hh),
         [_array(part) for part in injected],
-        _array(injected_exponents.to(torch.int32)),
+        None if injected_exponents is None else _array(injected_exponents.to(torch.int32)),
         _array(added_delta),
         [_array(part) for part in added_state],
         chosen.numpy(),

@@ -110,6 +110,8 @@ class Sieve(Optimizer):
         self.every = every
         self.synchronise = synchronise
         self.stacks = find_stacks(model)
+        self._modules = list(model.named_modules())
+        self._needs_closure = _needs_closure(optimizer)
         self._check_parameters()
         self.recorder = Recorder(self.stacks)
         self.counts = dict.fromkeys(COUNTERS, 0)
@@ -182,8 +184,7 @@ class Sieve(Optimizer):
         return loss
 
     def _plain_step(self, closure: Callable[[], Any] | None) -> Callable[[], Any]:
-        needed = inspect.signature(type(self.optimizer).step).parameters.get("closure")
-        if closure is not None and needed is not None and needed.default is inspect.Parameter.empty:
+        if closure is not None and self._needs_closure:
             return lambda: self.optimizer.step(closure)
         return lambda: self.optimizer.step()
 
@@ -307,12 +308,7 @@ class Sieve(Optimizer):
         return Verdict(True, reason)
 
     def _evidence(self) -> list[Evidence]:
-        found = [(stack.name, stack.module) for stack in find_stacks(self.model)]
-        if found != [(stack.name, stack.module) for stack in self.stacks]:
-            raise GradsieveError(
-                "the recurrent modules of the model are not those it had when the sieve was made; "
-                "make a new gst.Sieve after changing a model"
-            )
+        self._check_model()
         finished = self.recorder.finished()
         if not finished and not self._together:
             raise GradsieveError(
@@ -334,6 +330,18 @@ class Sieve(Optimizer):
         if self.synchronise is False or not distributed.is_available():
             return False
         return distributed.is_initialized() and distributed.get_world_size() > 1
+
+    def _check_model(self) -> None:
+        modules = list(self.model.named_modules())
+        if modules == self._modules:
+            return
+        self._modules = modules
+        found = [(stack.name, stack.module) for stack in find_stacks(self.model)]
+        if found != [(stack.name, stack.module) for stack in self.stacks]:
+            raise GradsieveError(
+                "the recurrent modules of the model are not those it had when the sieve was made; "
+                "make a new gst.Sieve after changing a model"
+            )
 
     def _check_parameters(self) -> None:
         held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
@@ -378,12 +386,17 @@ def _without_change(evidence: Evidence) -> NormChange:
     return replace(measured, dS=math.nan, relative=math.nan, dQ=math.nan)
 
 
+def _needs_closure(optimizer: Optimizer) -> bool:
+    given = inspect.signature(type(optimizer).step).parameters.get("closure")
+    return given is not None and given.default is inspect.Parameter.empty
+
+
 def _finite_gradients(optimizer: Optimizer) -> bool:
     gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
     if not gradients:
         return True
     # One pass without a temporary; a finite sum has no value that is not.
-    sums = [gradient.sum().to(gradients[0].device, torch.float64) for gradient in gradients]
-    return bool(torch.isfinite(torch.stack(sums).sum())) or all(
-        bool(torch.isfinite(g).all()) for g in gradients
-    )
+    total = gradients[0].sum()
+    for gradient in gradients[1:]:
+        total = total + gradient.sum().to(total.device)
+    return bool(torch.isfinite(total)) or all(bool(torch.isfinite(g).all()) for g in gradients)

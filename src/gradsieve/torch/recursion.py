@@ -56,19 +56,20 @@ class Added:
 def pull_back(
     local: Local,
     weight_hh: Tensor,
-    injected: Scaled,
+    injected: Scaled | None,
     added: Added | None = None,
     exponents: Tensor | None = None,
 ) -> Deltas:
     """Back through time; `exponents` fixes the units, and `added` is in those units."""
     if isinstance(local, UnitwiseLocal) and native.usable(local):
-        more = added or Added(None, [None] * len(injected.parts))
+        parts = len(local.run.after)
+        more = added or Added(None, [None] * parts)
         return Deltas(
             *native.pull(
                 local,
                 weight_hh,
-                injected.parts,
-                injected.exponents,
+                [None] * parts if injected is None else list(injected.parts),
+                None if injected is None else injected.exponents,
                 more.delta,
                 more.state,
                 exponents,
@@ -80,11 +81,15 @@ def pull_back(
 def pull_back_in_python(
     local: Local,
     weight_hh: Tensor,
-    injected: Scaled,
+    injected: Scaled | None,
     added: Added | None = None,
     exponents: Tensor | None = None,
 ) -> Deltas:
     """The same, readable, for any cell and device."""
+    if injected is None:
+        assert exponents is not None
+        nothing = tuple(torch.zeros_like(part) for part in local.run.after)
+        injected = Scaled(nothing, exponents)
     steps = injected.exponents.shape[0]
     carried = [torch.zeros_like(part[0]) for part in injected.parts]
     units = torch.zeros_like(injected.exponents[0])

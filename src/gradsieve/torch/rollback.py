@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 VELOCITIES = ("momentum_buffer", "exp_avg")
+_IMMUTABLE = (bool, int, float, str, type(None))
 
 
 class Snapshot:
@@ -57,13 +58,13 @@ def _saved(value: Any) -> tuple[Any, Any]:
     """The object itself and its contents: a restored tensor stays the same object."""
     if isinstance(value, Tensor):
         return value, value.detach().clone()
-    return None, copy.deepcopy(value)
+    return None, value if type(value) in _IMMUTABLE else copy.deepcopy(value)
 
 
 def _restored(saved: tuple[Any, Any]) -> Any:
     original, contents = saved
     if original is None:
-        return copy.deepcopy(contents)
+        return contents if type(contents) in _IMMUTABLE else copy.deepcopy(contents)
     original.copy_(contents)
     return original
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -47,11 +47,12 @@ class Stack:
     layers: int
     directions: int
     batch_first: bool
+    own: bool = False  # a `Recurrent`, not one of PyTorch's
 
     def weights(self) -> list[list[LayerWeights]]:
         """Effective weights by layer and direction, attached to the parameters they come from."""
-        if isinstance(self.module, Recurrent):
-            return [[dict(self.module.recurrent_weights())]]
+        if self.own:
+            return [[dict(cast("Recurrent", self.module).recurrent_weights())]]
         return [
             [_named_weights(self.module, layer, direction) for direction in range(self.directions)]
             for layer in range(self.layers)
@@ -84,9 +85,8 @@ def find_stacks(model: nn.Module) -> list[Stack]:
 
 def _stack(name: str, module: nn.Module) -> Stack | None:
     if isinstance(module, Recurrent):
-        return Stack(
-            name, module, module.recurrent_cell, 1, 1, bool(getattr(module, "batch_first", False))
-        )
+        batch_first = bool(getattr(module, "batch_first", False))
+        return Stack(name, module, module.recurrent_cell, 1, 1, batch_first, own=True)
     if not isinstance(module, nn.RNNBase):
         return None
     directions = 2 if module.bidirectional else 1

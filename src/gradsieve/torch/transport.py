@@ -45,12 +45,17 @@ class Layer:
     local: Local
     dx: Tensor | None = None  # None where da holds both (a joint cell)
     da: Tensor | None = None
-    dbefore: State | None = None
     dafter: State | None = None
 
     @property
     def run(self) -> LayerRun:
         return self.local.run
+
+    def dbefore(self, part: int) -> Tensor:
+        """The change of one part of s(0) … s(T−1)."""
+        assert self.dafter is not None
+        after = self.dafter[part]
+        return torch.cat([torch.zeros_like(after[:1]), after[:-1]])
 
 
 class Transport:
@@ -205,16 +210,12 @@ class Transport:
                 if known is None:
                     row.append(None)
                     continue
-                entering = from_above[direction]
-                if entering is None:
-                    parts = tuple(torch.zeros_like(part) for part in layer.run.after)
-                    entering = Scaled(parts, known.exponents)
                 change = update[index][direction]
                 row.append(
                     pull_back(
                         layer.local,
                         layer.run.weights["weight_hh"],
-                        entering,
+                        from_above[direction],
                         self._added(layer, known, change),
                         known.exponents,
                     )
@@ -241,7 +242,6 @@ class Transport:
 
     def _bent(self, layer: Layer, known: Deltas, change: LayerWeights) -> Pulled:
         assert layer.da is not None
-        assert layer.dbefore is not None
         extra = cells.beyond_linear(change)
         return layer.local.bend(known.g, layer.dx, layer.da, layer.dbefore, extra)
 
@@ -285,9 +285,6 @@ class Transport:
                     R = layer.local.push(layer.dx, extra)
                 layer.da, layer.dafter = push_forward(
                     layer.local, run.weights["weight_hh"], explicit, R
-                )
-                layer.dbefore = tuple(
-                    torch.cat([torch.zeros_like(part[:1]), part[:-1]]) for part in layer.dafter
                 )
             du = torch.cat(
                 [self._own(layer.dafter[0], d) for d, layer in enumerate(row)],  # type: ignore[index]

@@ -29,8 +29,8 @@ struct CellTables {
 // these are chosen (and written) such that the largest g lies in ½ … 1; else they are as given.
 template <class Real>
 struct Pull {
-    const Real* injected[most_parts];         // (T,B,H)
-    const std::int32_t* injected_exponents;   // (T,B)
+    const Real* injected[most_parts];         // (T,B,H) or null
+    const std::int32_t* injected_exponents;   // (T,B) or null for zero
     const Real* added_delta;                  // (T,B,G,H) or null
     const Real* added_state[most_parts];      // (T,B,H) or null
     std::int32_t* exponents;                  // (T,B)

@@ -74,7 +74,7 @@ CellTables<Real> tables(const std::vector<In<Real>>& K, const Ins<Real>& L, cons
 
 template <class Real>
 void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
-          const std::vector<In<Real>>& injected, const In<std::int32_t>& injected_exponents,
+          const Ins<Real>& injected, const std::optional<In<std::int32_t>>& injected_exponents,
           const std::optional<In<Real>>& added_delta, const Ins<Real>& added_state,
           const Out<std::int32_t>& exponents, bool adaptive, const Out<Real>& delta,
           const std::vector<Out<Real>>& g, const std::optional<In<Real>>& through) {
@@ -85,11 +85,12 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
     check_count("added_state", added_state.size(), shape.S);
     check_count("g", g.size(), shape.S);
     for (std::size_t s = 0; s < shape.S; ++s) {
-        at.injected[s] = checked("injected", injected[s], shape.state());
+        at.injected[s] = checked_or_null<Real>("injected", injected[s], shape.state());
         at.added_state[s] = checked_or_null<Real>("added_state", added_state[s], shape.state());
         at.g[s] = checked("g", g[s], shape.state());
     }
-    at.injected_exponents = checked("injected_exponents", injected_exponents, shape.T * shape.B);
+    at.injected_exponents = checked_or_null<std::int32_t>("injected_exponents", injected_exponents,
+                                                          shape.T * shape.B);
     at.added_delta = checked_or_null<Real>("added_delta", added_delta, shape.gates());
     at.exponents = checked("exponents", exponents, shape.T * shape.B);
     at.adaptive = adaptive;
@@ -179,7 +180,7 @@ void lstm_bend(const In<Real>& values, const In<Real>& slopes, const In<Real>& c
 template <class Real>
 void bind(nb::module_& module) {
     module.def("pull", pull<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
-               "injected"_a.noconvert(), "injected_exponents"_a.noconvert(),
+               "injected"_a.noconvert(), "injected_exponents"_a.noconvert().none(),
                "added_delta"_a.noconvert().none(), "added_state"_a.noconvert(),
                "exponents"_a.noconvert(), "adaptive"_a, "delta"_a.noconvert(), "g"_a.noconvert(),
                "through"_a.noconvert().none() = nb::none());

@@ -100,12 +100,13 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
         for (Index b = 0; b < B; ++b) {
             const Index row = n * B + b;
             const std::int32_t old = n + 1 < T ? at.exponents[row + B] : 0;
-            const std::int32_t entering = at.injected_exponents[row];
+            const std::int32_t entering = at.injected_exponents ? at.injected_exponents[row] : 0;
             if (at.adaptive) {
                 Real top = 0, top_in = 0;
                 for (Index s = 0; s < S; ++s) {
                     const Real one = largest_of(carried + (s * B + b) * ld, H);
-                    const Real other = largest_of(at.injected[s] + row * H, H);
+                    const Real other =
+                        at.injected[s] ? largest_of(at.injected[s] + row * H, H) : Real(0);
                     top = one > top ? one : top;
                     top_in = other > top_in ? other : top_in;
                 }
@@ -118,6 +119,10 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
             for (Index s = 0; s < S; ++s) {
                 Real* g = at.g[s] + row * H;
                 const Real* held = carried + (s * B + b) * ld;
+                if (!at.injected[s]) {
+                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j];
+                    continue;
+                }
                 const Real* in = at.injected[s] + row * H;
                 GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
             }
