@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsieve.torch import products
 from gradsieve.torch.memory import Memory
 
 State = tuple[Tensor, ...]
@@ -109,12 +110,9 @@ def sum_of_products(
     total = memory.empty((*h.shape[:2], gates, rows // gates), like=h)
     flat = total.view(-1, rows)
     biases = [weights[name] for name in ("bias_ih", "bias_hh") if name in weights]
-    left, right = h.reshape(-1, h.shape[-1]), weights["weight_hh"].T
-    if biases:
-        torch.addmm(torch.stack(biases).sum(0), left, right, out=flat)
-    else:
-        torch.mm(left, right, out=flat)
-    flat.addmm_(inputs.reshape(-1, inputs.shape[-1]), weights["weight_ih"].T)
+    bias = torch.stack(biases).sum(0) if biases else None
+    left = [h.reshape(-1, h.shape[-1]), inputs.reshape(-1, inputs.shape[-1])]
+    products.add_up(flat, left, [weights["weight_hh"], weights["weight_ih"]], bias)
     return total
 
 

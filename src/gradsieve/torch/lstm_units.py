@@ -27,13 +27,13 @@ class LSTMUnits:
         steps, batch, _, hidden = v.shape
         gates, state = v.shape, (steps, batch, hidden)
         self._memory = memory
-        self._values, self._slopes, self.K = (memory.empty(gates, v) for _ in range(3))
-        self._t, self._t_slope = memory.empty(state, v), memory.empty(state, v)
+        self._values, self.K = memory.empty(gates, v), memory.empty(gates, v)
+        self._t = memory.empty(state, v)
         self.through, self.keep = memory.empty(state, v), memory.empty(state, v)
         self.c = memory.empty((steps + 1, batch, hidden), v)
         _native.lstm_units(
             *_arrays(v, initial),
-            *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
+            *_arrays(self._values, self.c, self._t),
             *_arrays(self.K, self.through, self.keep),
         )
 
@@ -48,7 +48,7 @@ class LSTMUnits:
         by_v = self._memory.empty(self._values.shape, self._values)
         by_c = self._memory.empty(self._t.shape, self._t)
         _native.lstm_bend(
-            *_arrays(self._values, self._slopes, self.c, self._t, self._t_slope),
+            *_arrays(self._values, self.c, self._t),
             *_arrays(*g, dv, dc, by_v, by_c),
         )
         return by_v, by_c

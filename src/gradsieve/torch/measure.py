@@ -59,28 +59,27 @@ def ends(
     """The two ends of every example that is long enough, by layer."""
     far, usable = (values.cpu().numpy() for values in far_steps(carrier, horizon))
     examples = np.flatnonzero(usable)
-    steps = carrier.last.cpu().numpy()[examples], far[examples]
-    rows = []
+    # Both ends at once: the near ones, then the far ones.
+    step = np.concatenate([carrier.last.cpu().numpy()[examples], far[examples]])
+    both = np.concatenate([examples, examples])
+    squares, products, exponents = [], [], []
     for index, layer in enumerate(deltas):
-        row = []
-        for step in steps:
-            delta = _at(layer.delta, step, examples)
-            product = np.zeros(len(examples))
-            if changes is not None:
-                product = np.einsum("bj,bj->b", delta, _at(changes[index].delta, step, examples))
-            exponent = _at(layer.exponents, step, examples)[:, 0]
-            row.append((np.einsum("bj,bj->b", delta, delta), product, exponent))
-        rows.append(row)
-    by_side = zip(*rows, strict=True)
-    sides = [[np.stack(values) for values in zip(*side, strict=True)] for side in by_side]
-    (near_square, near_product, near_exponent), (far_square, far_product, far_exponent) = sides
+        delta = _at(layer.delta, step, both)
+        squares.append((delta * delta).sum(1))
+        exponents.append(_at(layer.exponents, step, both)[:, 0])
+        if changes is None:
+            products.append(np.zeros(len(both)))
+        else:
+            products.append((delta * _at(changes[index].delta, step, both)).sum(1))
+    count = len(examples)
+    square, product, exponent = np.array(squares), np.array(products), np.array(exponents, int)
     return Ends(
-        near_square,
-        near_product,
-        far_square,
-        far_product,
-        near_exponent.astype(int),
-        far_exponent.astype(int),
+        square[:, :count],
+        product[:, :count],
+        square[:, count:],
+        product[:, count:],
+        exponent[:, :count],
+        exponent[:, count:],
     )
 
 

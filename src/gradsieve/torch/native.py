@@ -33,12 +33,16 @@ def pull(
     added_delta: Tensor | None,
     added_state: list[Tensor | None],
     exponents: Tensor | None,
+    keep_g: bool,
 ) -> tuple[Tensor, State, Tensor]:
-    """δ, g and their exponents; see `recursion.pull_back`."""
+    """δ, g and their exponents; see `recursion.pull_back`. δ takes the place of `added_delta`."""
     memory, after = local.run.memory, local.run.after
     steps, batch, units = after[-1].shape
-    delta = memory.empty((steps, batch, len(local.run.cell.gates), units), after[0])
-    g = tuple(memory.empty(part.shape, part) for part in after)
+    if added_delta is None:
+        delta = memory.empty((steps, batch, len(local.run.cell.gates), units), after[0])
+    else:
+        delta = added_delta = added_delta.contiguous()
+    g = tuple(memory.empty(part.shape, part) for part in after) if keep_g else ()
     if exponents is None:
         chosen = torch.empty((steps, batch), dtype=torch.int32)
     else:
@@ -52,7 +56,7 @@ def pull(
         chosen.numpy(),
         exponents is None,
         delta.numpy(),
-        [part.numpy() for part in g],
+        [part.numpy() for part in g] if keep_g else [None] * len(after),
         _through(local),
     )
     return delta, g, chosen
@@ -61,13 +65,13 @@ def pull(
 def push(
     local: UnitwiseLocal, weight_hh: Tensor, explicit: Tensor, R: State | None
 ) -> tuple[Tensor, State]:
-    """da and ds(1) … ds(T); see `recursion.push_forward`."""
+    """da and ds(1) … ds(T); see `recursion.push_forward`. da takes the place of `explicit`."""
     memory = local.run.memory
     ds = tuple(memory.empty(part.shape, part) for part in local.run.after)
-    da = memory.empty(explicit.shape, explicit)
+    da = explicit.contiguous()
     _native.push(
         *_tables(local, weight_hh),
-        _array(explicit),
+        da.numpy(),
         [None] * len(ds) if R is None else [_array(part) for part in R],
         da.numpy(),
         [part.numpy() for part in ds],

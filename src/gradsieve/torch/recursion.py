@@ -59,8 +59,12 @@ def pull_back(
     injected: Scaled | None,
     added: Added | None = None,
     exponents: Tensor | None = None,
+    keep_g: bool = True,
 ) -> Deltas:
-    """Back through time; `exponents` fixes the units, and `added` is in those units."""
+    """Back through time; `exponents` fixes the units, and `added` is in those units.
+
+    `added.delta` may be overwritten. Without `keep_g`, g is left out where that saves something.
+    """
     if isinstance(local, UnitwiseLocal) and native.usable(local):
         parts = len(local.run.after)
         more = added or Added(None, [None] * parts)
@@ -73,6 +77,7 @@ def pull_back(
                 more.delta,
                 more.state,
                 exponents,
+                keep_g,
             )
         )
     return pull_back_in_python(local, weight_hh, injected, added, exponents)
@@ -132,7 +137,10 @@ def pull_back_in_python(
 def push_forward(
     local: Local, weight_hh: Tensor, explicit: Tensor, R: State | None
 ) -> tuple[Tensor, State]:
-    """Changes da(1) … da(T) and ds(1) … ds(T), from ds(0) = 0; R may be none at all."""
+    """Changes da(1) … da(T) and ds(1) … ds(T), from ds(0) = 0; R may be none at all.
+
+    `explicit` may be overwritten.
+    """
     if isinstance(local, UnitwiseLocal) and native.usable(local):
         return native.push(local, weight_hh, explicit, R)
     return push_forward_in_python(local, weight_hh, explicit, R)

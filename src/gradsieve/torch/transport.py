@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradsieve.flow import Estimator
-from gradsieve.torch import cells
+from gradsieve.torch import cells, products
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import LayerRun, in_own_time, run_layer
 from gradsieve.torch.local import Local, Pulled, linearise
@@ -218,6 +218,7 @@ class Transport:
                         from_above[direction],
                         self._added(layer, known, change),
                         known.exponents,
+                        keep_g=not layer.run.cell.joint,  # read where it is handed down
                     )
                 )
             rows.insert(0, row)
@@ -227,9 +228,8 @@ class Transport:
 
     def _added(self, layer: Layer, known: Deltas, change: LayerWeights) -> Added:
         through = self.memory.empty(known.g[0].shape, known.g[0])
-        torch.mm(
-            known.delta.flatten(-2).flatten(0, 1), change["weight_hh"], out=through.flatten(0, 1)
-        )
+        rows = known.delta.flatten(-2).flatten(0, 1)
+        products.multiply(through.flatten(0, 1), rows, change["weight_hh"])
         states: list[Tensor | None] = [through] + [None] * (len(known.g) - 1)
         if self._estimator == "frozen":
             return Added(None, states)

@@ -35,8 +35,8 @@ struct Pull {
     const Real* added_state[most_parts];      // (T,B,H) or null
     std::int32_t* exponents;                  // (T,B)
     bool adaptive;
-    Real* delta;                              // (T,B,G,H)
-    Real* g[most_parts];                      // (T,B,H)
+    Real* delta;                              // (T,B,G,H); may be added_delta itself
+    Real* g[most_parts];                      // (T,B,H), or null where nobody reads it
 };
 
 // Forward: da(n) = explicit(n) + dh(n-1) Wᵀ; ds(n) = R(n) + K da(n) + L ds(n-1), from ds(0) = 0.
@@ -44,18 +44,18 @@ template <class Real>
 struct Push {
     const Real* explicit_da;    // (T,B,G,H)
     const Real* R[most_parts];  // (T,B,H) or null
-    Real* da;                   // (T,B,G,H)
+    Real* da;                   // (T,B,G,H); may be explicit_da itself
     Real* ds[most_parts];       // (T,B,H)
 };
 
 // What an LSTM does at every unit of every step, from its products v (T,B,4,H) in the order write,
-// keep, new, show. `values` and `slopes` are those of the four gates, `t` and `t_slope` of tanh c.
+// keep, new, show. `values` are those of the four gates, `t` is tanh c.
 template <class Real>
 struct LstmUnits {
     Index T, B, H;
     const Real *v, *initial;  // (T,B,4,H), (B,H)
-    Real *values, *slopes;    // (T,B,4,H)
-    Real *c, *t, *t_slope;    // (T+1,B,H), (T,B,H), (T,B,H)
+    Real* values;             // (T,B,4,H)
+    Real *c, *t;              // (T+1,B,H), (T,B,H)
     Real *K, *through, *keep; // (T,B,4,H), (T,B,H), (T,B,H): see CellTables
 };
 
@@ -63,10 +63,20 @@ struct LstmUnits {
 template <class Real>
 struct LstmBend {
     Index T, B, H;
-    const Real *values, *slopes, *c, *t, *t_slope;
+    const Real *values, *c, *t;
     const Real *g_h, *g_c;    // (T,B,H)
     const Real *dv, *dc;      // (T,B,4,H), (T,B,H)
     Real *by_v, *by_c;        // (T,B,4,H), (T,B,H)
+};
+
+// out = bias + the sum of A Wᵀ over one or two factors; or of A W.
+template <class Real>
+struct Products {
+    Index rows, columns, count;
+    Index depth[2];                    // columns of A
+    const Real *A[2], *W[2], *bias;    // (rows,depth), (columns,depth) or (depth,columns), or null
+    bool transposed;
+    Real* out;                         // (rows,columns)
 };
 
 // Simple recurrent layer: z(n) = tanh(u(n) W_inᵀ + z(n-1) Wᵀ + b_in + b_rec).
@@ -94,8 +104,10 @@ struct ScanRoutines {
     Index (*scratch)(Index B, Index G, Index H);  // values of aligned memory that a scan needs
     void (*pull)(const CellTables<Real>&, const Pull<Real>&, Real* scratch);
     void (*push)(const CellTables<Real>&, const Push<Real>&, Real* scratch);
-    void (*lstm_units)(const LstmUnits<Real>&, Real* scratch);
+    void (*lstm_units)(const LstmUnits<Real>&);
     void (*lstm_bend)(const LstmBend<Real>&);
+    Index (*products_scratch)(Index depth, Index columns);  // depth of all factors together
+    void (*products)(const Products<Real>&, Real* scratch);
     Index (*tanh_scratch)(Index T, Index B, Index I, Index H);
     void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
     void (*tanh_gradients)(const TanhGradients<Real>&, Real* scratch);

@@ -77,7 +77,8 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
           const Ins<Real>& injected, const std::optional<In<std::int32_t>>& injected_exponents,
           const std::optional<In<Real>>& added_delta, const Ins<Real>& added_state,
           const Out<std::int32_t>& exponents, bool adaptive, const Out<Real>& delta,
-          const std::vector<Out<Real>>& g, const std::optional<In<Real>>& through) {
+          const std::vector<std::optional<Out<Real>>>& g,
+          const std::optional<In<Real>>& through) {
     Shape shape{};
     const CellTables<Real> cell = tables<Real>(K, L, W, through, shape);
     Pull<Real> at{};
@@ -87,7 +88,7 @@ void pull(const std::vector<In<Real>>& K, const Ins<Real>& L, const In<Real>& W,
     for (std::size_t s = 0; s < shape.S; ++s) {
         at.injected[s] = checked_or_null<Real>("injected", injected[s], shape.state());
         at.added_state[s] = checked_or_null<Real>("added_state", added_state[s], shape.state());
-        at.g[s] = checked("g", g[s], shape.state());
+        at.g[s] = g[s] ? checked("g", *g[s], shape.state()) : nullptr;
     }
     at.injected_exponents = checked_or_null<std::int32_t>("injected_exponents", injected_exponents,
                                                           shape.T * shape.B);
@@ -131,41 +132,34 @@ Shape gate_shape(const char* name, const Array& array) {
 
 template <class Real>
 void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& values,
-                const Out<Real>& slopes, const Out<Real>& c, const Out<Real>& t,
-                const Out<Real>& t_slope, const Out<Real>& K, const Out<Real>& through,
-                const Out<Real>& keep) {
+                const Out<Real>& c, const Out<Real>& t, const Out<Real>& K,
+                const Out<Real>& through, const Out<Real>& keep) {
     const Shape shape = gate_shape("v", v);
     LstmUnits<Real> at{};
     at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
     at.v = v.data();
     at.initial = checked("initial", initial, shape.B * shape.H);
     at.values = checked("values", values, shape.gates());
-    at.slopes = checked("slopes", slopes, shape.gates());
     at.c = checked("c", c, shape.state() + shape.B * shape.H);
     at.t = checked("t", t, shape.state());
-    at.t_slope = checked("t_slope", t_slope, shape.state());
     at.K = checked("K", K, shape.gates());
     at.through = checked("through", through, shape.state());
     at.keep = checked("keep", keep, shape.state());
     const nb::gil_scoped_release unlocked;
     const FloatState state;
-    Scratch<Real> scratch(scans<Real>().scratch(1, 4, at.H));
-    scans<Real>().lstm_units(at, scratch.data());
+    scans<Real>().lstm_units(at);
 }
 
 template <class Real>
-void lstm_bend(const In<Real>& values, const In<Real>& slopes, const In<Real>& c,
-               const In<Real>& t, const In<Real>& t_slope, const In<Real>& g_h,
-               const In<Real>& g_c, const In<Real>& dv, const In<Real>& dc, const Out<Real>& by_v,
+void lstm_bend(const In<Real>& values, const In<Real>& c, const In<Real>& t,
+               const In<Real>& g_h, const In<Real>& g_c, const In<Real>& dv, const In<Real>& dc, const Out<Real>& by_v,
                const Out<Real>& by_c) {
     const Shape shape = gate_shape("values", values);
     LstmBend<Real> at{};
     at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
     at.values = values.data();
-    at.slopes = checked("slopes", slopes, shape.gates());
     at.c = checked("c", c, shape.state() + shape.B * shape.H);
     at.t = checked("t", t, shape.state());
-    at.t_slope = checked("t_slope", t_slope, shape.state());
     at.g_h = checked("g_h", g_h, shape.state());
     at.g_c = checked("g_c", g_c, shape.state());
     at.dv = checked("dv", dv, shape.gates());
@@ -178,7 +172,34 @@ void lstm_bend(const In<Real>& values, const In<Real>& slopes, const In<Real>& c
 }
 
 template <class Real>
+void products(const Out<Real>& out, const std::vector<In<Real>>& A, const std::vector<In<Real>>& W,
+              bool transposed, const std::optional<In<Real>>& bias) {
+    if (out.ndim() != 2 || A.empty() || A.size() > 2)
+        throw std::invalid_argument("out must have 2 axes, and A 1 or 2 arrays");
+    check_count("W", W.size(), A.size());
+    Products<Real> at{};
+    at.rows = Index(out.shape(0)), at.columns = Index(out.shape(1)), at.count = Index(A.size());
+    Index depth = 0;
+    for (std::size_t f = 0; f < A.size(); ++f) {
+        if (A[f].ndim() != 2) throw std::invalid_argument("A must have 2 axes");
+        at.depth[f] = Index(A[f].shape(1));
+        depth += at.depth[f];
+        at.A[f] = checked("A", A[f], out.shape(0) * A[f].shape(1));
+        at.W[f] = checked("W", W[f], out.shape(1) * A[f].shape(1));
+    }
+    at.bias = checked_or_null<Real>("bias", bias, out.shape(1));
+    at.transposed = transposed;
+    at.out = out.data();
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(scans<Real>().products_scratch(depth, at.columns));
+    scans<Real>().products(at, scratch.data());
+}
+
+template <class Real>
 void bind(nb::module_& module) {
+    module.def("products", products<Real>, "out"_a.noconvert(), "A"_a.noconvert(),
+               "W"_a.noconvert(), "transposed"_a, "bias"_a.noconvert().none());
     module.def("pull", pull<Real>, "K"_a.noconvert(), "L"_a.noconvert(), "W"_a.noconvert(),
                "injected"_a.noconvert(), "injected_exponents"_a.noconvert().none(),
                "added_delta"_a.noconvert().none(), "added_state"_a.noconvert(),
@@ -188,12 +209,10 @@ void bind(nb::module_& module) {
                "explicit_da"_a.noconvert(), "R"_a.noconvert(), "da"_a.noconvert(),
                "ds"_a.noconvert(), "through"_a.noconvert().none() = nb::none());
     module.def("lstm_units", lstm_units<Real>, "v"_a.noconvert(), "initial"_a.noconvert(),
-               "values"_a.noconvert(), "slopes"_a.noconvert(), "c"_a.noconvert(),
-               "t"_a.noconvert(), "t_slope"_a.noconvert(), "K"_a.noconvert(),
+               "values"_a.noconvert(), "c"_a.noconvert(), "t"_a.noconvert(), "K"_a.noconvert(),
                "through"_a.noconvert(), "keep"_a.noconvert());
-    module.def("lstm_bend", lstm_bend<Real>, "values"_a.noconvert(), "slopes"_a.noconvert(),
-               "c"_a.noconvert(), "t"_a.noconvert(), "t_slope"_a.noconvert(),
-               "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),
+    module.def("lstm_bend", lstm_bend<Real>, "values"_a.noconvert(), "c"_a.noconvert(),
+               "t"_a.noconvert(), "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),
                "by_v"_a.noconvert(), "by_c"_a.noconvert());
 }
 

@@ -2,7 +2,7 @@
 // PyTorch's memory without padding: only the packed matrix and the result are aligned.
 #pragma once
 
-#include "simd.hpp"
+#include "product.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
 
@@ -29,9 +29,12 @@ inline void pack_panels(Real* to, const Real* from, Index row_step, Index column
         const Index used = columns - first < width ? columns - first : width;
         const Index held = padded_width(columns) - first < width ? lanes<Real> : width;
         Real* panel = to + first * K;
-        for (Index k = 0; k < K; ++k)
-            for (Index j = 0; j < used; ++j)
-                panel[k * held + j] = from[k * row_step + (first + j) * column_step];
+        if (row_step == 1)
+            copy_transposed(panel, held, from + first * column_step, column_step, used, K);
+        else
+            for (Index k = 0; k < K; ++k)
+                for (Index j = 0; j < used; ++j)
+                    panel[k * held + j] = from[k * row_step + (first + j) * column_step];
     }
 }
 

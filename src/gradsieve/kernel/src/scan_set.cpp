@@ -2,6 +2,7 @@
 #include "activation.hpp"
 #include "scan.hpp"
 #include "scan_product.hpp"
+#include "scan_products.hpp"
 #include "scan_tanh.hpp"
 
 // The arrays of a loop do not overlap (each has memory of its own): there is nothing to check.
@@ -16,7 +17,7 @@ template <class Real>
 Index scratch(Index B, Index G, Index H) {
     const Index wide = padded_width(G * H), narrow = padded_width(H);
     const Index packed = G * H * narrow > H * wide ? G * H * narrow : H * wide;
-    return packed + B * wide + (most_parts + 1) * B * narrow + narrow;
+    return packed + B * wide + (most_parts + 1) * B * narrow + (most_parts + 1) * narrow;
 }
 
 // Largest magnitude of H values; several at a time, so that it is a vector's work.
@@ -62,28 +63,30 @@ GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
     return Real(power);
 }
 
+// to = table ∘ g, and more of it where there is some; `more` may be `to`.
+template <class Real>
+GRADSIEVE_INLINE void scaled(Real* to, const Real* table, const Real* g, const Real* more, Index H) {
+    if (more)
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = table[j] * g[j] + more[j];
+    else
+        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = table[j] * g[j];
+}
+
 // One row of `pull` for a cell with `through`: delta, and what is carried to h and to c.
 template <class Real>
 GRADSIEVE_INLINE void pull_compact(const CellTables<Real>& cell, const Pull<Real>& at, Index row,
-                                   Real* to_h, Real* to_c, Real* total) {
+                                   const Real* g_h, const Real* g_c, Real* to_h, Real* to_c,
+                                   Real* total) {
     const Index H = cell.H, GH = cell.G * H, one = row * H, last = GH - H;
-    const Real *g_h = at.g[0] + one, *g_c = at.g[1] + one, *through = cell.through + one;
-    const Real *K = cell.K[0] + row * GH, *keep = cell.L[0] + one;
+    const Real *through = cell.through + one, *K = cell.K[0] + row * GH, *keep = cell.L[0] + one;
+    const Real* more = at.added_delta ? at.added_delta + row * GH : nullptr;
+    const Real* more_h = at.added_state[0] ? at.added_state[0] + one : nullptr;
     Real* delta = at.delta + row * GH;
     GRADSIEVE_APART for (Index j = 0; j < H; ++j) total[j] = g_c[j] + through[j] * g_h[j];
-    for (Index k = 0; k < last; k += H)
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) delta[k + j] = K[k + j] * total[j];
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) delta[last + j] = K[last + j] * g_h[j];
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_h[j] = 0;
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_c[j] = keep[j] * total[j];
-    if (at.added_delta) {
-        const Real* more = at.added_delta + row * GH;
-        GRADSIEVE_APART for (Index j = 0; j < GH; ++j) delta[j] += more[j];
-    }
-    if (at.added_state[0])
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_h[j] += at.added_state[0][one + j];
-    if (at.added_state[1])
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_c[j] += at.added_state[1][one + j];
+    for (Index k = 0; k < GH; k += H)
+        scaled(delta + k, K + k, k < last ? total : g_h, more ? more + k : nullptr, H);
+    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to_h[j] = more_h ? more_h[j] : Real(0);
+    scaled(to_c, keep, total, at.added_state[1] ? at.added_state[1] + one : nullptr, H);
 }
 
 template <class Real>
@@ -94,6 +97,7 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
     Real* through = packed + GH * ld;
     Real* carried = through + B * ld;  // parts one after the other, rows ld apart
     Real* spare = carried + S * B * ld;
+    Real* unread = spare + ld;  // g that nobody reads
     pack_panels(packed, cell.W, H, Index(1), GH, H);
     for (Index j = 0; j < S * B * ld; ++j) carried[j] = 0;
     for (Index n = T - 1; n >= 0; --n) {
@@ -116,8 +120,10 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
             }
             const Real keep = power_of_two<Real>(old - at.exponents[row]);
             const Real add = power_of_two<Real>(entering - at.exponents[row]);
+            Real* g_row[most_parts];
             for (Index s = 0; s < S; ++s) {
-                Real* g = at.g[s] + row * H;
+                Real* g = at.g[s] ? at.g[s] + row * H : unread + s * ld;
+                g_row[s] = g;
                 const Real* held = carried + (s * B + b) * ld;
                 if (!at.injected[s]) {
                     GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j];
@@ -127,30 +133,17 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
                 GRADSIEVE_APART for (Index j = 0; j < H; ++j) g[j] = keep * held[j] + add * in[j];
             }
             if (cell.through) {
-                pull_compact(cell, at, row, carried + b * ld, carried + (B + b) * ld, spare);
+                pull_compact(cell, at, row, g_row[0], g_row[1], carried + b * ld,
+                             carried + (B + b) * ld, spare);
                 continue;
             }
             Real* delta = at.delta + row * GH;
             const Real* more = at.added_delta ? at.added_delta + row * GH : nullptr;
             for (Index k = 0; k < GH; k += H) {
-                const Real* g = at.g[0] + row * H;
-                const Real* K = cell.K[0] + row * GH + k;
                 Real* to = delta + k;
-                if (S == 1) {
-                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = K[j] * g[j];
-                } else {
-                    const Real* g_second = at.g[1] + row * H;
-                    const Real* K_second = cell.K[1] + row * GH + k;
-                    GRADSIEVE_APART for (Index j = 0; j < H; ++j)
-                        to[j] = K[j] * g[j] + K_second[j] * g_second[j];
-                }
-                for (Index s = 2; s < S; ++s) {
-                    const Real* part = at.g[s] + row * H;
-                    const Real* table = cell.K[s] + row * GH + k;
-                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += table[j] * part[j];
-                }
-                if (more)
-                    GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += more[k + j];
+                scaled(to, cell.K[0] + row * GH + k, g_row[0], more ? more + k : nullptr, H);
+                for (Index s = 1; s < S; ++s)
+                    scaled(to, cell.K[s] + row * GH + k, g_row[s], to, H);
             }
             for (Index to_part = 0; to_part < S; ++to_part) {
                 Real* to = carried + (to_part * B + b) * ld;
@@ -161,7 +154,7 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
                 for (Index s = 0; s < S; ++s) {
                     const Real* table = cell.L[s * S + to_part];
                     if (!table) continue;
-                    const Real* g = at.g[s] + row * H;
+                    const Real* g = g_row[s];
                     table += row * H;
                     GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] += table[j] * g[j];
                 }
@@ -231,48 +224,56 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
     }
 }
 
-// tanh, or the logistic function as (1 + tanh(v/2))/2, of H values; `scratch` is aligned.
+// The logistic function as (1 + tanh(v/2))/2, and its slope.
 template <class Real>
-void gate(const Real* v, Index H, bool logistic, Real* value, Real* slope, Real* scratch) {
-    const Real half = logistic ? Real(0.5) : Real(1);
-    const Index width = padded_width(H);
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) scratch[j] = half * v[j];
-    for (Index j = H; j < width; ++j) scratch[j] = 0;
-    for (Index j = 0; j < width; j += lanes<Real>) {
-        const Activation<Real> both = activate<Real>(load(scratch + j));
-        store(scratch + j, both.value);
-        store(scratch + width + j, both.slope);
-    }
-    const Real shift = logistic ? Real(0.5) : Real(0), steep = logistic ? Real(0.25) : Real(1);
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) value[j] = shift + half * scratch[j];
-    GRADSIEVE_APART for (Index j = 0; j < H; ++j) slope[j] = steep * scratch[width + j];
+GRADSIEVE_INLINE Activation<Real> logistic(Vector<Real> v) {
+    const Activation<Real> half = activate<Real>(Real(0.5) * v);
+    return {Real(0.5) + Real(0.5) * half.value, Real(0.25) * half.slope};
+}
+
+// A vector of units of an LSTM at one step; it begins at `gates` in arrays of the four gates and at
+// `one` in arrays of one.
+template <class Real, class Load, class Store>
+GRADSIEVE_INLINE void lstm_vector(const LstmUnits<Real>& at, Index gates, Index one, const Load& load,
+                                  const Store& store) {
+    const Index H = at.H;
+    const Activation<Real> write = logistic<Real>(load(at.v + gates));
+    const Activation<Real> keep = logistic<Real>(load(at.v + gates + H));
+    const Activation<Real> news = activate<Real>(load(at.v + gates + 2 * H));
+    const Activation<Real> show = logistic<Real>(load(at.v + gates + 3 * H));
+    const Vector<Real> before = load(at.c + one);
+    const Vector<Real> c = keep.value * before + write.value * news.value;
+    const Activation<Real> t = activate<Real>(c);
+    store(at.values + gates, write.value);
+    store(at.values + gates + H, keep.value);
+    store(at.values + gates + 2 * H, news.value);
+    store(at.values + gates + 3 * H, show.value);
+    store(at.c + one + at.B * H, c);
+    store(at.t + one, t.value);
+    store(at.K + gates, news.value * write.slope);
+    store(at.K + gates + H, before * keep.slope);
+    store(at.K + gates + 2 * H, write.value * news.slope);
+    store(at.K + gates + 3 * H, t.value * show.slope);
+    store(at.through + one, show.value * t.slope);
+    store(at.keep + one, keep.value);
 }
 
 template <class Real>
-void lstm_units(const LstmUnits<Real>& at, Real* scratch) {
-    const Index T = at.T, B = at.B, H = at.H, rows = T * B;
+void lstm_units(const LstmUnits<Real>& at) {
+    const Index B = at.B, H = at.H, rows = at.T * B;
     GRADSIEVE_APART for (Index j = 0; j < B * H; ++j) at.c[j] = at.initial[j];
+    const auto load = [](const Real* from) { return load_unaligned(from); };
+    const auto store = [](Real* to, Vector<Real> value) { store_unaligned(to, value); };
+    const Index whole = H / lanes<Real> * lanes<Real>, rest = H - whole;
+    const auto load_rest = [rest](const Real* from) { return load_within(from, from + rest); };
+    const auto store_rest = [rest](Real* to, Vector<Real> value) {
+        store_within(to, to + rest, value);
+    };
     for (Index row = 0; row < rows; ++row) {
         const Index gates = 4 * row * H, one = row * H;
-        Real* value = at.values + gates;
-        Real* slope = at.slopes + gates;
-        for (Index k = 0; k < 4; ++k)
-            gate(at.v + gates + k * H, H, k != 2, value + k * H, slope + k * H, scratch);
-        const Real *write = value, *keep = value + H, *news = value + 2 * H, *show = value + 3 * H;
-        const Real* before = at.c + one;
-        Real* c = at.c + one + B * H;
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) c[j] = keep[j] * before[j] + write[j] * news[j];
-        gate(c, H, false, at.t + one, at.t_slope + one, scratch);
-        const Real *t = at.t + one, *t_slope = at.t_slope + one;
-        Real* K = at.K + gates;
-        GRADSIEVE_APART for (Index j = 0; j < H; ++j) {
-            K[j] = news[j] * slope[j];
-            K[H + j] = before[j] * slope[H + j];
-            K[2 * H + j] = write[j] * slope[2 * H + j];
-            K[3 * H + j] = t[j] * slope[3 * H + j];
-            at.through[one + j] = show[j] * t_slope[j];
-            at.keep[one + j] = keep[j];
-        }
+        for (Index j = 0; j < whole; j += lanes<Real>)
+            lstm_vector<Real>(at, gates + j, one + j, load, store);
+        if (rest > 0) lstm_vector<Real>(at, gates + whole, one + whole, load_rest, store_rest);
     }
 }
 
@@ -281,17 +282,17 @@ void lstm_bend(const LstmBend<Real>& at) {
     const Index H = at.H, rows = at.T * at.B;
     for (Index row = 0; row < rows; ++row) {
         const Index gates = 4 * row * H, one = row * H;
-        const Real *value = at.values + gates, *slope = at.slopes + gates, *dv = at.dv + gates;
+        const Real *value = at.values + gates, *dv = at.dv + gates;
         Real* by_v = at.by_v + gates;
         GRADSIEVE_APART for (Index j = 0; j < H; ++j) {
             const Real write = value[j], keep = value[H + j], news = value[2 * H + j];
             const Real show = value[3 * H + j];
-            const Real write1 = slope[j], keep1 = slope[H + j], new1 = slope[2 * H + j];
-            const Real show1 = slope[3 * H + j];
+            const Real write1 = write * (1 - write), keep1 = keep * (1 - keep);
+            const Real new1 = 1 - news * news, show1 = show * (1 - show);
             const Real dwrite = write1 * dv[j], dkeep = keep1 * dv[H + j];
             const Real dnew = new1 * dv[2 * H + j], dshow = show1 * dv[3 * H + j];
             const Real c = at.c[one + j], dc = at.dc[one + j];  // of the step before
-            const Real t = at.t[one + j], t1 = at.t_slope[one + j];
+            const Real t = at.t[one + j], t1 = 1 - t * t;
             const Real g_h = at.g_h[one + j];
             const Real moved = dkeep * c + keep * dc + dwrite * news + write * dnew;
             const Real dt = t1 * moved;
@@ -308,8 +309,8 @@ void lstm_bend(const LstmBend<Real>& at) {
 
 template <class Real>
 constexpr ScanRoutines<Real> scans = {
-    scratch<Real>,   pull<Real>,         push<Real>,       lstm_units<Real>,
-    lstm_bend<Real>, tanh_scratch<Real>, tanh_layer<Real>, tanh_gradients<Real>};
+    scratch<Real>,          pull<Real>,     push<Real>,         lstm_units<Real>, lstm_bend<Real>,
+    products_scratch<Real>, products<Real>, tanh_scratch<Real>, tanh_layer<Real>, tanh_gradients<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};
