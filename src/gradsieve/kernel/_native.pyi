@@ -84,9 +84,28 @@ def tanh_gradients32(
     by_bias: int,
     /,
 ) -> None: ...
+def tanh_change32(
+    T: int,
+    B: int,
+    I: int,
+    H: int,
+    u: int,
+    z: int,
+    initial: int,
+    W: int,
+    dW_in: int,
+    dW: int,
+    db: int,
+    delta: int,
+    exponents: int,
+    da: int,
+    change: int,
+    /,
+) -> None: ...
 
 tanh_layer64 = tanh_layer32
 tanh_gradients64 = tanh_gradients32
+tanh_change64 = tanh_change32
 
 # The recursions in time of gradsieve.torch: arrays in, arrays written in place.
 def __getattr__(name: str) -> Any: ...

@@ -157,15 +157,15 @@ def _forward(
     hidden = weight_hh.shape[0]
     z = torch.empty((steps, batch, hidden), dtype=u.dtype)
     arrays = (
-        _array("u", u, z, (steps, batch, width)),
-        _array("weight_ih", weight_ih, z, (hidden, width)),
-        _array("weight_hh", weight_hh, z, (hidden, hidden)),
-        _array("initial", initial, z, (batch, hidden)),
-        _array("bias_ih", bias_ih, z, (hidden,)),
-        _array("bias_hh", bias_hh, z, (hidden,)),
+        checked("u", u, z, (steps, batch, width)),
+        checked("weight_ih", weight_ih, z, (hidden, width)),
+        checked("weight_hh", weight_hh, z, (hidden, hidden)),
+        checked("initial", initial, z, (batch, hidden)),
+        checked("bias_ih", bias_ih, z, (hidden,)),
+        checked("bias_hh", bias_hh, z, (hidden,)),
         z,
     )
-    _FORWARD[z.dtype](steps, batch, width, hidden, *map(_address, arrays))
+    _FORWARD[z.dtype](steps, batch, width, hidden, *map(address, arrays))
     return z
 
 
@@ -185,18 +185,20 @@ def _backward(
         for shape, need in zip(shapes, needed, strict=True)
     )
     arrays = (
-        _array("by_z", by_z, z, shapes[0]),
-        _array("z", z, z, shapes[0]),
-        _array("u", u, z, (steps, batch, width)),
-        _array("weight_hh", weight_hh, z, shapes[3]),
-        _array("initial", initial, z, shapes[1]),
+        checked("by_z", by_z, z, shapes[0]),
+        checked("z", z, z, shapes[0]),
+        checked("u", u, z, (steps, batch, width)),
+        checked("weight_hh", weight_hh, z, shapes[3]),
+        checked("initial", initial, z, shapes[1]),
         *found,
     )
-    _BACKWARD[z.dtype](steps, batch, width, hidden, *map(_address, arrays))
+    _BACKWARD[z.dtype](steps, batch, width, hidden, *map(address, arrays))
     return found
 
 
-def _array(name: str, tensor: Tensor | None, like: Tensor, shape: tuple[int, ...]) -> Tensor | None:
+def checked(
+    name: str, tensor: Tensor | None, like: Tensor, shape: tuple[int, ...]
+) -> Tensor | None:
     """A tensor whose memory the kernel may read as it stands."""
     if tensor is None:
         return None
@@ -208,5 +210,5 @@ def _array(name: str, tensor: Tensor | None, like: Tensor, shape: tuple[int, ...
     return tensor.contiguous()
 
 
-def _address(tensor: Tensor | None) -> int:
+def address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradsieve.flow import Estimator
-from gradsieve.torch import cells, products
+from gradsieve.torch import cells, products, tanh_change
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import LayerRun, in_own_time, run_layer
 from gradsieve.torch.local import Local, Pulled, linearise
@@ -199,6 +199,10 @@ class Transport:
     ) -> list[Deltas]:
         """The change of each layer's deltas in the carrier's direction, in the deltas' units."""
         self._update, self._estimator = update, estimator
+        only, known_only = self.layers[0][0], deltas[0][0]
+        alone = self.stack.layers == self.stack.directions == 1
+        if alone and estimator == "full" and known_only and tanh_change.usable(only.local):
+            return [tanh_change.full_change(only.run, known_only, update[0][0])]
         if estimator == "full" and self.layers[0][0].dafter is None:
             self._push(update)
         rows: list[list[Deltas | None]] = []

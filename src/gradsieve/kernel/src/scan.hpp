@@ -99,6 +99,19 @@ struct TanhGradients {
     Real *by_in, *by_W, *by_bias;            // (H,I), (H,H), (H,)
 };
 
+// How its deltas change along changes of the weights, the gradient at the last step held, in the
+// deltas' own units of 2**exponents: forward da(n) = u(n) dW_inᵀ + z(n-1) dWᵀ + db + dz(n-1) Wᵀ, then
+// back change(n) = (change(n+1) W + delta(n+1) dW) ∘ (1 - z²) - 2 z∘da∘delta.
+template <class Real>
+struct TanhChange {
+    Index T, B, I, H;
+    const Real *u, *z, *initial, *W;      // initial or null for zero
+    const Real *dW_in, *dW, *db;          // db or null for zero
+    const Real* delta;                    // (T,B,H)
+    const std::int32_t* exponents;        // (T,B)
+    Real *da, *change;                    // (T,B,H)
+};
+
 template <class Real>
 struct ScanRoutines {
     Index (*scratch)(Index B, Index G, Index H);  // values of aligned memory that a scan needs
@@ -111,6 +124,8 @@ struct ScanRoutines {
     Index (*tanh_scratch)(Index T, Index B, Index I, Index H);
     void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
     void (*tanh_gradients)(const TanhGradients<Real>&, Real* scratch);
+    Index (*tanh_change_scratch)(Index B, Index I, Index H);
+    void (*tanh_change)(const TanhChange<Real>&, Real* scratch);
 };
 
 struct ScanSet {

@@ -26,18 +26,22 @@ class Scratch {
 public:
     explicit Scratch(Index values, bool zeroed = true) {
         const std::size_t unit = std::size_t(alignment);
-        const std::size_t bytes = (std::size_t(values) * sizeof(Real) + unit - 1) / unit * unit;
-        memory_.reset(static_cast<Real*>(std::aligned_alloc(unit, bytes)));
+        const std::size_t bytes = std::size_t(values) * sizeof(Real);
+        std::size_t space = bytes + unit;
+        memory_.reset(std::malloc(space));  // not aligned_alloc: see workspace.cpp
         if (!memory_) throw std::bad_alloc();
-        if (zeroed) std::memset(memory_.get(), 0, bytes);
+        void* begin = memory_.get();
+        data_ = static_cast<Real*>(std::align(unit, bytes, begin, space));
+        if (zeroed) std::memset(data_, 0, bytes);
     }
-    Real* data() { return memory_.get(); }
+    Real* data() { return data_; }
 
 private:
     struct Free {
-        void operator()(Real* memory) const { std::free(memory); }
+        void operator()(void* memory) const { std::free(memory); }
     };
-    std::unique_ptr<Real, Free> memory_;
+    std::unique_ptr<void, Free> memory_;
+    Real* data_;
 };
 
 }  // namespace gradsieve

@@ -152,8 +152,8 @@ void lstm_units(const In<Real>& v, const In<Real>& initial, const Out<Real>& val
 
 template <class Real>
 void lstm_bend(const In<Real>& values, const In<Real>& c, const In<Real>& t,
-               const In<Real>& g_h, const In<Real>& g_c, const In<Real>& dv, const In<Real>& dc, const Out<Real>& by_v,
-               const Out<Real>& by_c) {
+               const In<Real>& g_h, const In<Real>& g_c, const In<Real>& dv, const In<Real>& dc,
+               const Out<Real>& by_v, const Out<Real>& by_c) {
     const Shape shape = gate_shape("values", values);
     LstmBend<Real> at{};
     at.T = Index(shape.T), at.B = Index(shape.B), at.H = Index(shape.H);
@@ -212,7 +212,8 @@ void bind(nb::module_& module) {
                "values"_a.noconvert(), "c"_a.noconvert(), "t"_a.noconvert(), "K"_a.noconvert(),
                "through"_a.noconvert(), "keep"_a.noconvert());
     module.def("lstm_bend", lstm_bend<Real>, "values"_a.noconvert(), "c"_a.noconvert(),
-               "t"_a.noconvert(), "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(), "dc"_a.noconvert(),
+               "t"_a.noconvert(), "g_h"_a.noconvert(), "g_c"_a.noconvert(), "dv"_a.noconvert(),
+               "dc"_a.noconvert(),
                "by_v"_a.noconvert(), "by_c"_a.noconvert());
 }
 

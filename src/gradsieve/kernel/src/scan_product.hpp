@@ -19,6 +19,17 @@ GRADSIEVE_INLINE Index padded_width(Index columns) {
     return (columns + unit - 1) / unit * unit;
 }
 
+// 2**shift; zero where that is too small to be a normal number.
+template <class Real>
+GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
+    constexpr std::int32_t reach = sizeof(Real) == 4 ? 126 : 1022;
+    if (shift < -reach) return Real(0);
+    const std::uint64_t bits = std::uint64_t(1023 + (shift > reach ? reach : shift)) << 52;
+    double power = 0;
+    __builtin_memcpy(&power, &bits, sizeof power);
+    return Real(power);
+}
+
 // A K × columns matrix as panels of two vectors of columns, each panel row after row. `to` holds
 // K · padded_width(columns) values that were zero before.
 template <class Real>

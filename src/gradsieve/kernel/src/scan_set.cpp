@@ -4,6 +4,7 @@
 #include "scan_product.hpp"
 #include "scan_products.hpp"
 #include "scan_tanh.hpp"
+#include "scan_tanh_change.hpp"
 
 // The arrays of a loop do not overlap (each has memory of its own): there is nothing to check.
 #define GRADSIEVE_APART _Pragma("GCC ivdep")
@@ -52,20 +53,10 @@ GRADSIEVE_INLINE std::int32_t units_of(Real top, std::int32_t exponent) {
     return exponent + (size < -steepest ? -steepest : size > steepest ? steepest : size);
 }
 
-// 2**shift; zero where that is too small to be a normal number.
-template <class Real>
-GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
-    constexpr std::int32_t reach = sizeof(Real) == 4 ? 126 : 1022;
-    if (shift < -reach) return Real(0);
-    const std::uint64_t bits = std::uint64_t(1023 + (shift > reach ? reach : shift)) << 52;
-    double power = 0;
-    __builtin_memcpy(&power, &bits, sizeof power);
-    return Real(power);
-}
-
 // to = table ∘ g, and more of it where there is some; `more` may be `to`.
 template <class Real>
-GRADSIEVE_INLINE void scaled(Real* to, const Real* table, const Real* g, const Real* more, Index H) {
+GRADSIEVE_INLINE void scaled(Real* to, const Real* table, const Real* g, const Real* more,
+                             Index H) {
     if (more)
         GRADSIEVE_APART for (Index j = 0; j < H; ++j) to[j] = table[j] * g[j] + more[j];
     else
@@ -163,7 +154,8 @@ void pull(const CellTables<Real>& cell, const Pull<Real>& at, Real* scratch) {
         if (n == 0) break;
         rows_times(through, ld, B, at.delta + n * B * GH, GH, packed, GH, H);
         for (Index b = 0; b < B; ++b)
-            GRADSIEVE_APART for (Index j = 0; j < H; ++j) carried[b * ld + j] += through[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < H; ++j)
+                carried[b * ld + j] += through[b * ld + j];
     }
 }
 
@@ -180,7 +172,8 @@ void push(const CellTables<Real>& cell, const Push<Real>& at, Real* scratch) {
         for (Index b = 0; b < B; ++b) {
             const Index row = n * B + b;
             Real* da = at.da + row * GH;
-            GRADSIEVE_APART for (Index j = 0; j < GH; ++j) da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
+            GRADSIEVE_APART for (Index j = 0; j < GH; ++j)
+                da[j] = at.explicit_da[row * GH + j] + a[b * ld + j];
             if (cell.through) {
                 const Real *K = cell.K[0] + row * GH, *through_row = cell.through + row * H;
                 const Real* keep = cell.L[0] + row * H;
@@ -234,8 +227,8 @@ GRADSIEVE_INLINE Activation<Real> logistic(Vector<Real> v) {
 // A vector of units of an LSTM at one step; it begins at `gates` in arrays of the four gates and at
 // `one` in arrays of one.
 template <class Real, class Load, class Store>
-GRADSIEVE_INLINE void lstm_vector(const LstmUnits<Real>& at, Index gates, Index one, const Load& load,
-                                  const Store& store) {
+GRADSIEVE_INLINE void lstm_vector(const LstmUnits<Real>& at, Index gates, Index one,
+                                  const Load& load, const Store& store) {
     const Index H = at.H;
     const Activation<Real> write = logistic<Real>(load(at.v + gates));
     const Activation<Real> keep = logistic<Real>(load(at.v + gates + H));
@@ -309,8 +302,10 @@ void lstm_bend(const LstmBend<Real>& at) {
 
 template <class Real>
 constexpr ScanRoutines<Real> scans = {
-    scratch<Real>,          pull<Real>,     push<Real>,         lstm_units<Real>, lstm_bend<Real>,
-    products_scratch<Real>, products<Real>, tanh_scratch<Real>, tanh_layer<Real>, tanh_gradients<Real>};
+    scratch<Real>,      pull<Real>,           push<Real>,
+    lstm_units<Real>,   lstm_bend<Real>,      products_scratch<Real>,
+    products<Real>,     tanh_scratch<Real>,   tanh_layer<Real>,
+    tanh_gradients<Real>, tanh_change_scratch<Real>, tanh_change<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};

@@ -1,8 +1,8 @@
 // The Python side of the simple recurrent layer of scan.hpp.
 //
-// A call must cost little beside half a millisecond of work, and turning a dozen tensors into arrays
-// would take a tenth of that. So arrays come as addresses, 0 for none; gradsieve.torch.tanh_layer,
-// the only caller, has checked their shapes and dtypes and keeps them alive.
+// A call must cost little beside half a millisecond of work, and turning a dozen tensors to arrays
+// would take a tenth of that. So arrays come as addresses, 0 for none; gradsieve.torch.tanh_layer and
+// tanh_change, the only callers, have checked their shapes and dtypes and keep them alive.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -70,6 +70,29 @@ void tanh_gradients(Index T, Index B, Index I, Index H, Address by_z, Address z,
     scans<Real>().tanh_gradients(at, scratch.data());
 }
 
+template <class Real>
+void tanh_change(Index T, Index B, Index I, Index H, Address u, Address z, Address initial,
+                 Address W, Address dW_in, Address dW, Address db, Address delta, Address exponents,
+                 Address da, Address change) {
+    check_sizes(T, B, I, H);
+    const TanhChange<Real> at{T, B, I, H,
+                              array<const Real>("u", u),
+                              array<const Real>("z", z),
+                              array<const Real>("initial", initial, false),
+                              array<const Real>("W", W),
+                              array<const Real>("dW_in", dW_in),
+                              array<const Real>("dW", dW),
+                              array<const Real>("db", db, false),
+                              array<const Real>("delta", delta),
+                              array<const std::int32_t>("exponents", exponents),
+                              array<Real>("da", da),
+                              array<Real>("change", change)};
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(scans<Real>().tanh_change_scratch(B, I, H), false);
+    scans<Real>().tanh_change(at, scratch.data());
+}
+
 }  // namespace
 
 void bind_tanh(nb::module_& module) {
@@ -77,6 +100,8 @@ void bind_tanh(nb::module_& module) {
     module.def("tanh_layer64", tanh_layer<double>);
     module.def("tanh_gradients32", tanh_gradients<float>);
     module.def("tanh_gradients64", tanh_gradients<double>);
+    module.def("tanh_change32", tanh_change<float>);
+    module.def("tanh_change64", tanh_change<double>);
 }
 
 }  // namespace gradsieve

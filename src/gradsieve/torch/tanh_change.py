@@ -1,0 +1,53 @@
+"""What an update does to the deltas of one tanh layer, in one call of the compiled kernel.
+
+The same as `Transport.changes` finds for any stack; a single tanh layer is short enough that its
+intermediate arrays would cost more than the arithmetic.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gradsieve.kernel import _native
+from gradsieve.torch import native
+from gradsieve.torch.forward import LayerRun
+from gradsieve.torch.local import Local, TanhLocal
+from gradsieve.torch.recursion import Deltas
+from gradsieve.torch.stack import LayerWeights
+from gradsieve.torch.tanh_layer import address, checked
+
+_CHANGE = {torch.float32: _native.tanh_change32, torch.float64: _native.tanh_change64}
+
+
+def usable(local: Local) -> bool:
+    return isinstance(local, TanhLocal) and native.usable(local)
+
+
+def full_change(run: LayerRun, known: Deltas, update: LayerWeights) -> Deltas:
+    """The full derivative of the deltas along an update of the weights, γ held."""
+    z = run.after[0]
+    steps, batch, hidden = z.shape
+    width = run.u.shape[2]
+    da, change = (run.memory.empty(z.shape, z) for _ in range(2))
+    exponents = known.exponents.to(torch.int32).contiguous()
+    arrays = (
+        checked("u", run.u, z, (steps, batch, width)),
+        checked("z", z, z, (steps, batch, hidden)),
+        checked("initial", run.before[0][0], z, (batch, hidden)),
+        checked("weight_hh", run.weights["weight_hh"], z, (hidden, hidden)),
+        checked("update of weight_ih", update["weight_ih"], z, (hidden, width)),
+        checked("update of weight_hh", update["weight_hh"], z, (hidden, hidden)),
+        checked("update of the bias", _bias(update), z, (hidden,)),
+        checked("delta", known.delta, z, (steps, batch, 1, hidden)),
+        exponents,
+        da,
+        change,
+    )
+    _CHANGE[z.dtype](steps, batch, width, hidden, *map(address, arrays))
+    return Deltas(change.unsqueeze(-2), (), known.exponents)
+
+
+def _bias(update: LayerWeights) -> Tensor | None:
+    given = [update[name] for name in ("bias_ih", "bias_hh") if name in update]
+    return given[0] + given[1] if len(given) == 2 else given[0] if given else None
