@@ -90,6 +90,19 @@ class Autograd:
         norms = torch.linalg.vector_norm(self.deltas, dim=2).mean(dim=1)
         return torch.log10(norms[-1] / norms[-1 - horizon])
 
+    def slow_Q(self, horizon, steps):
+        """Written for an example at a time; those that have no delta in the window are left out."""
+        first = self.deltas.shape[0] - 1 - horizon
+        hann = torch.sin(torch.pi * (torch.arange(steps, dtype=torch.float64) + 0.5) / steps) ** 2
+        found = []
+        for example in range(self.deltas.shape[1]):
+            far = self.deltas[first : first + steps, example]
+            slow = (hann[:, None] * far).sum(dim=0) / hann.sum()
+            near = self.deltas[-1, example]
+            if slow.any() and near.any():
+                found.append(torch.log10(near.norm() / slow.norm()))
+        return sum(found) / len(found)
+
     def gradient_of(self, value):
         """Its derivative by every weight, in the order of `Weights.flat`."""
         slopes = torch.autograd.grad(

@@ -118,6 +118,64 @@ def test_norm_gradient_is_the_derivative_of_S_and_of_Q_by_every_weight(engine, p
 
 
 @every_engine
+@given(problem=problems(), window=st.sampled_from([0.01, 0.5, 0.7, 1.0]))
+def test_the_slow_factor_and_its_derivative_are_those_of_autograd(engine, problem, window):
+    net, u, t, starts, horizon = problem
+    flow = gs.backpropagate(net, u, t, engine=engine, starts=starts)
+    truth = Autograd(net, u, t, starts)
+    value = truth.slow_Q(horizon, max(1, int(window * (horizon + 1))))
+    assert gs.slow_factor(flow, horizon, window) == pytest.approx(value.item(), rel=1e-9, abs=1e-9)
+    expected = truth.gradient_of(value)
+    np.testing.assert_allclose(
+        gs.slow_gradient(flow, horizon, window).flat,
+        expected,
+        rtol=1e-6,
+        atol=1e-8 * np.abs(expected).max() + 1e-14,
+    )
+
+
+@every_engine
+def test_sequences_that_begin_after_the_window_do_not_count_in_the_slow_factor(engine):
+    net, u, t, _ = random_problem(3, 12, 4, 2, 7, 3, "softmax")
+    late = np.array([0, 9, 0, 9])
+    flow = gs.backpropagate(net, u, t, engine, starts=late)
+    others = gs.backpropagate(net, u[:, ::2], t[::2], engine)
+    assert gs.slow_factor(flow, window=0.5) == pytest.approx(gs.slow_factor(others, window=0.5))
+    np.testing.assert_allclose(
+        gs.slow_gradient(flow, window=0.5).flat, gs.slow_gradient(others, window=0.5).flat
+    )
+    none = gs.backpropagate(net, u, t, engine, starts=np.full(4, 9))
+    assert gs.slow_factor(none, window=0.5) == math.inf
+    assert not gs.slow_gradient(none, window=0.5).flat.any()
+
+
+@every_engine
+def test_a_delta_that_turns_averages_away_and_one_that_stays_does_not(engine):
+    """Two linear units: a rotation by 60° a step, and the identity, with equally large deltas."""
+    half, root = 0.5, math.sqrt(0.75)
+    turning = np.array([[half, -root], [root, half]])
+    factors = []
+    for w_rec in (turning, np.eye(2)):
+        net = gs.SRN(np.full((1, 2), 1e-4), w_rec, np.zeros(2), np.eye(2), np.zeros(2), "linear")
+        flow = gs.backpropagate(net, np.zeros((40, 3, 1)), np.ones((3, 2)), engine)
+        assert gs.q_factor(flow) == pytest.approx(0, abs=1e-6)
+        factors.append(gs.slow_factor(flow))
+    assert factors[0] > 2
+    assert factors[1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("window", [0, -0.1, 1.1, math.nan])
+def test_a_window_outside_the_horizon_is_refused(window):
+    net, u, t, _ = random_problem(3, 12, 4, 2, 7, 3, "softmax")
+    flow = gs.backpropagate(net, u, t)
+    for call in (gs.slow_factor, gs.slow_gradient):
+        with pytest.raises(gs.InvalidArgument, match="window is"):
+            call(flow, window=window)
+    with pytest.raises(gs.InvalidArgument, match="window is"):
+        gs.Sieve(policy="hold", window=window)
+
+
+@every_engine
 @every_estimator
 @given(problem=problems())
 def test_a_contribution_is_the_dS_of_that_examples_own_update(engine, estimator, problem):
@@ -149,6 +207,8 @@ def test_with_a_target_at_every_step_the_far_gradient_is_that_of_the_last_step(e
     update = random_update(net, 0)
     assert gs.norm_change(every, update) == gs.norm_change(last, update)
     assert gs.q_factor(every) == gs.q_factor(last)
+    assert gs.slow_factor(every) == gs.slow_factor(last)
+    assert np.array_equal(gs.slow_gradient(every).flat, gs.slow_gradient(last).flat)
     assert np.array_equal(gs.norm_gradient(every).flat, gs.norm_gradient(last).flat)
     contributions = gs.example_contributions(every, 0.1)
     whole = gs.norm_change(every, net.like(-0.1 * every.gradient.flat))

@@ -1,5 +1,7 @@
 """The compiled kernel against the reference: any sizes, both precisions, every vector set."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -112,6 +114,28 @@ def test_the_derivative_of_S_and_Q_agrees_at_every_horizon(problem, of, estimato
 
         slope = flow.norm_gradient(horizon, of, estimator).flat.astype(float) * units
         problem.check(f"derivative of {of}", slope, of_reference)
+
+
+@settings(max_examples=150)
+@given(problems, st.sampled_from([0.01, 0.3, 0.7, 1.0]))
+def test_the_slow_factor_and_its_derivative_agree_at_every_horizon(problem, window):
+    flow, steps = native(problem), problem.u.shape[0]
+    for horizon in range(1, steps):
+        width = max(1, int(window * (horizon + 1)))
+        first = steps - horizon - 1
+        if not problem.reference.scaled_deltas[first : first + width].any():
+            assert not math.isfinite(flow.slow_factor(horizon, width))
+            continue
+        problem.check(
+            "slow Q",
+            flow.slow_factor(horizon, width),
+            lambda reference, h=horizon, w=width: reference.slow_factor(h, w),
+        )
+        problem.check(
+            "derivative of the slow Q",
+            flow.slow_gradient(horizon, width).flat,
+            lambda reference, h=horizon, w=width: reference.slow_gradient(h, w).flat,
+        )
 
 
 @settings(max_examples=150)

@@ -181,6 +181,9 @@ def test_messages_name_the_argument_what_it_is_and_what_it_may_be():
     workspace.backpropagate(**arguments())
     with pytest.raises(ValueError, match=r"horizon is 6; it may be 1 … 5"):
         workspace.norm_gradient(6, True, True)
+    for steps in (0, 5):
+        with pytest.raises(ValueError, match=rf"the window has {steps} steps; it may have 1 … 4"):
+            workspace.slow_factor(3, steps)
     with pytest.raises(ValueError, match=r"update has shape \(3\); it must be"):
         workspace.norms(np.zeros(3, np.float32), 1, True)
     with pytest.raises(ValueError, match=r"direction has shape"):
@@ -199,6 +202,8 @@ def test_the_far_gradient_of_targets_at_every_step_is_refused():
     for call in (
         lambda: flow.norms(None, 1, "full"),
         lambda: flow.norm_gradient(1, "S", "full"),
+        lambda: flow.slow_factor(1, 1),
+        lambda: flow.slow_gradient(1, 1),
     ):
         with pytest.raises(ValueError, match="a target at every step"):
             call()

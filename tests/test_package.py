@@ -15,6 +15,8 @@ PUBLIC = [
     "norm_change",
     "example_contributions",
     "norm_gradient",
+    "slow_factor",
+    "slow_gradient",
     "Sieve",
     "Verdict",
     "train",

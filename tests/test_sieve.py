@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import gradsieve as gs
 from gradsieve import sieve as reasons
+from gradsieve.sieve import safe_range
 
 VANISHED, EXPLODED, IN_RANGE = 1.5, -1.5, 0.0
 
@@ -112,7 +113,7 @@ def test_dS_is_needed_only_where_it_decides():
         ({"max_change": 0}, "max_change"),
         ({"max_change": math.nan}, "max_change"),
         ({"estimator": "exact"}, "'full', 'frozen'"),
-        ({"policy": "drop"}, "'skip', 'select', 'steer'"),
+        ({"policy": "drop"}, "'skip', 'select', 'steer', 'hold'"),
         ({"on_skip": "forget"}, "'keep', 'decay', 'reset'"),
         ({"orientation": "printed"}, "'text', 'listing'"),
         ({"stall_after": 0}, "stall_after"),
@@ -124,3 +125,11 @@ def test_dS_is_needed_only_where_it_decides():
 def test_settings_that_cannot_be_are_named(wrong, names):
     with pytest.raises(gs.InvalidArgument, match=names):
         gs.Sieve(**wrong)
+
+
+def test_each_policy_has_a_safe_range_of_its_own():
+    assert gs.Sieve().q_range == gs.Sieve(policy="steer").q_range == (-1.0, 1.0)
+    assert gs.Sieve(policy="hold").q_range == (-2.0, 0.5)
+    assert gs.Sieve((-3, 2), policy="hold").q_range == (-3.0, 2.0)
+    assert safe_range("hold", highest=1.0) == (-2.0, 1.0)
+    assert safe_range("skip", lowest=-4.0) == (-4.0, 1.0)

@@ -23,6 +23,8 @@ from gradsieve.change import (
     norm_change,
     norm_gradient,
     q_factor,
+    slow_factor,
+    slow_gradient,
 )
 from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile, MissingExtra
 from gradsieve.flow import Flow, backpropagate, predict
@@ -43,6 +45,8 @@ __all__ = [
     "norm_change",
     "norm_gradient",
     "q_factor",
+    "slow_factor",
+    "slow_gradient",
     "example_contributions",
     "Sieve",
     "Verdict",

@@ -6,6 +6,8 @@ dS and dQ are their derivatives along an update. Two estimators:
 - `frozen` is the paper's Lemma 1: D(n) = f′(a(n)) is held fixed, only w_rec moves;
 - `full` holds nothing fixed: the update also moves the states, the slopes and the error.
 
+The slow gradient is our own measure beside them, for the policy "hold".
+
 This module turns an engine's scaled sums (`flow.Norms`) into numbers; it does no array arithmetic
 of its own but the last product in `example_contributions`.
 """
@@ -22,6 +24,7 @@ from gradsieve.flow import Estimator, Flow, Measure, Norms, checked_horizon
 from gradsieve.network import Array, Weights
 
 SMALLEST = math.ulp(0.0)
+WINDOW = 0.7  # of the horizon: what the slow gradient averages
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,38 @@ def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> 
     if of == "S":
         gradient.flat[:] = np.ldexp(gradient.flat, 2 * _far_exponent(flow, horizon))
     return gradient
+
+
+def slow_factor(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> float:
+    """Q of the slow gradient: what of each example's far deltas survives an average over time.
+
+    A delta that keeps its direction from step to step tells every step the same, and a gradient is
+    the sum over the steps; one that turns cancels in that sum, however large it is. So the far
+    deltas of each example are averaged, s = Σ w(n) δ(n), over the first `window` of the horizon,
+    with the weights of Hann, and
+
+        slow Q = mean over the examples of log10(‖δ(T)‖ / ‖s‖).
+
+    The mean is of logarithms, so that each example counts alike: of Eq. 14's mean ‖δ(T−h)‖ a few
+    examples may hold nearly all. See docs/theory.md.
+    """
+    flow = flow.of_last_step()
+    horizon = checked_horizon(flow, horizon)
+    return flow.slow_factor(horizon, window_steps(horizon, window))
+
+
+def slow_gradient(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> Weights:
+    """The full derivative of `slow_factor` by every weight of the network."""
+    flow = flow.of_last_step()
+    horizon = checked_horizon(flow, horizon)
+    return flow.slow_gradient(horizon, window_steps(horizon, window))
+
+
+def window_steps(horizon: int, window: float) -> int:
+    """How many of the steps T−h … T the slow gradient averages."""
+    if not 0 < window <= 1:
+        raise InvalidArgument(f"window is {window}; it must lie above 0 and at most at 1")
+    return max(1, int(window * (horizon + 1)))
 
 
 def example_contributions(

@@ -99,6 +99,14 @@ class Flow(ABC):
         """Derivative of Q, or of S in units of 4**exponents[T-h-1], by every weight."""
 
     @abstractmethod
+    def slow_factor(self, horizon: int, steps: int) -> float:
+        """Q of the slow gradient (see `gradsieve.change.slow_factor`), over a window of steps."""
+
+    @abstractmethod
+    def slow_gradient(self, horizon: int, steps: int) -> Weights:
+        """Its derivative by every weight."""
+
+    @abstractmethod
     def example_products(self, direction: Weights) -> Array:
         """(B,): <direction, g_i> for the gradient g_i of each example alone, in float64."""
 

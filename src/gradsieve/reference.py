@@ -189,16 +189,24 @@ class ReferenceFlow(Flow):
 
     @np.errstate(all="ignore")
     def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
-        net, T, far = self.net, self.length, self.length - horizon
+        far = self.length - horizon
+        seeds = np.zeros_like(self.scaled_deltas)
+        seeds[far - 1], seeds[-1] = self._seeds(far, of)
+        return self._differentiate(seeds, far, estimator)
+
+    def _differentiate(self, lam: Array, far: int, estimator: Estimator) -> Weights:
+        """The adjoint of the recursions above.
+
+        lam[n-1] is the adjoint of ddelta(n), in complementary units: at first the derivative of
+        what is measured by delta(n) alone.
+        """
+        net, T = self.net, self.length
         z, D, delta, exponents = self.states, self.slopes, self.scaled_deltas, self.exponents
-        lam_far, lam_near = self._seeds(far, of)
         w_rec = np.zeros_like(net.w_rec)
-        lam = np.zeros_like(delta)  # lam[n-1] is the adjoint of ddelta(n), in complementary units
-        lam[far - 1] = lam_far
         for n in range(far, T):
             slope_lam = np.ldexp(lam[n - 1] * D[n - 1], exponents[n] - exponents[n - 1])
             w_rec += slope_lam.T @ delta[n]
-            lam[n] = slope_lam @ net.w_rec
+            lam[n] += slope_lam @ net.w_rec
         if estimator == "frozen":
             zero = np.zeros
             return Weights(
@@ -208,7 +216,6 @@ class ReferenceFlow(Flow):
                 zero(net.w_out.shape),
                 zero(net.outputs),
             )
-        lam[T - 1] += lam_near
         e = self.errors
         top = np.ldexp(lam[T - 1] * D[T - 1], -exponents[T - 1])
         dy = self._output_jacobian(top @ net.w_out)
@@ -236,6 +243,42 @@ class ReferenceFlow(Flow):
             -scale * _over(far_delta, far_norms * far_norms.sum()),
             scale * _over(near_delta, near_norms * near_norms.sum()),
         )
+
+    @np.errstate(all="ignore")
+    def slow_factor(self, horizon: int, steps: int) -> float:
+        near_norms = np.linalg.norm(self.scaled_deltas[-1], axis=1)
+        _, slow, exponent = self._slow(horizon, steps)
+        slow_norms = np.linalg.norm(slow, axis=1)
+        counts = (near_norms > 0) & (slow_norms > 0)
+        if not counts.any():
+            return np.inf if near_norms.any() else np.nan
+        units = (self.exponents[-1] - exponent) * np.log10(2)
+        return float(np.log10(near_norms[counts] / slow_norms[counts]).mean() + units)
+
+    def _slow(self, horizon: int, steps: int) -> tuple[Array, Array, int]:
+        """The window's weights; the slow gradient of each example in units of 2**exponent."""
+        first = self.length - horizon - 1
+        window = slice(first, first + steps)
+        weights = np.sin(np.pi * (np.arange(steps) + 0.5) / steps) ** 2
+        weights /= weights.sum()
+        exponent = int(self.exponents[window].max())
+        weights = np.ldexp(weights, self.exponents[window] - exponent)
+        return weights, np.einsum("n,nbh->bh", weights, self.scaled_deltas[window]), exponent
+
+    @np.errstate(all="ignore")
+    def slow_gradient(self, horizon: int, steps: int) -> Weights:
+        far = self.length - horizon
+        near = self.scaled_deltas[-1]
+        weights, slow, _ = self._slow(horizon, steps)
+        near_squares = (near**2).sum(axis=1, keepdims=True)
+        slow_squares = (slow**2).sum(axis=1, keepdims=True)
+        counts = (near_squares > 0) & (slow_squares > 0)
+        scale = counts / (np.log(10) * max(1, counts.sum()))
+        seeds = np.zeros_like(self.scaled_deltas)
+        along_slow = -scale * _over(slow, slow_squares)
+        seeds[far - 1 : far - 1 + steps] = weights[:, None, None] * along_slow
+        seeds[-1] += scale * _over(near, near_squares)
+        return self._differentiate(seeds, far, "full")
 
     @np.errstate(all="ignore")
     def example_products(self, direction: Weights) -> Array:

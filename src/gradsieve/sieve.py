@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
+from gradsieve.change import WINDOW
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Estimator
 
-Policy = Literal["skip", "select", "steer"]
+Policy = Literal["skip", "select", "steer", "hold"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 Orientation = Literal["text", "listing"]
 OnSkip = Literal["keep", "decay", "reset"]
 
@@ -31,6 +33,20 @@ VANISHED_FALLS = "vanished, would fall further"
 EXPLODED_FALLS = "exploded, falls back"
 EXPLODED_GROWS = "exploded, would grow further"
 STALL_BROKEN = "stall broken"
+
+
+OWN_RANGE: Any = None  # of Q: that of the policy
+
+
+def safe_range(
+    policy: str, lowest: float | None = None, highest: float | None = None
+) -> tuple[float, float]:
+    """The ends of Q's safe range that are given, and a policy's own in place of the others."""
+    default = (-2.0, 0.5) if policy == "hold" else (-1.0, 1.0)
+    return (
+        default[0] if lowest is None else lowest,
+        default[1] if highest is None else highest,
+    )
 
 
 class Change(Protocol):
@@ -60,12 +76,14 @@ class Sieve:
     """Settings of the sieve.
 
     Attributes:
-        q_range: the safe range of Q; the paper's is (−1, 1).
+        q_range: the safe range of Q: by default (−1, 1), the paper's, or for "hold", whose Q is
+            that of the slow gradient, (−2, 0.5).
         max_change: r₀, the largest relative change |dS|/(2S) of the far norm that is kept.
         estimator: how dS is predicted: "full", or "frozen" as in the paper.
         policy: "skip" whole minibatches (the paper), "select" the examples whose contribution
-            pushes the right way, or "steer": keep every update and add the smallest correction
-            along ∂Q/∂w that turns Q back.
+            pushes the right way, "steer": keep every update and add the smallest correction
+            along ∂Q/∂w that turns Q back, or "hold": steer by the Q of the slow gradient
+            (`gs.slow_factor`), which is what we recommend, with clipping.
         horizon: h; T−1 by default.
         on_skip: what becomes of the velocity when an update is skipped: "keep" it as it was,
             "decay" it by the momentum, or "reset" it to zero, so that the next verdict is on its
@@ -75,10 +93,11 @@ class Sieve:
         stall_after: after so many skips in a row the run says that it has stalled, forgets its
             velocity and takes the next plain update.
         steer_rate: by how much a steered update turns ln‖δ(T−h)‖ − ln‖δ(T)‖ back, at least.
+        window: which part of the horizon, from its far end, the slow gradient averages ("hold").
         orientation: "text", or "listing" for Algorithm 1 as printed.
     """
 
-    q_range: tuple[float, float] = (-1.0, 1.0)
+    q_range: tuple[float, float] = OWN_RANGE
     max_change: float | None = None
     estimator: Estimator = "full"
     policy: Policy = "skip"
@@ -86,9 +105,12 @@ class Sieve:
     on_skip: OnSkip = "reset"
     stall_after: int = 50
     steer_rate: float = 0.02
+    window: float = WINDOW
     orientation: Orientation = "text"
 
     def __post_init__(self) -> None:
+        if self.q_range is OWN_RANGE:
+            object.__setattr__(self, "q_range", safe_range(self.policy))
         if len(self.q_range) != 2:
             raise InvalidArgument(f"q_range is {self.q_range}; it must be two numbers")
         lowest, highest = self.q_range
@@ -101,11 +123,13 @@ class Sieve:
             raise InvalidArgument(f"stall_after is {self.stall_after}; it must be at least 1")
         if not self.steer_rate > 0:
             raise InvalidArgument(f"steer_rate is {self.steer_rate}; it must be above 0")
+        if not 0 < self.window <= 1:
+            raise InvalidArgument(f"window is {self.window}; it must lie above 0 and at most at 1")
         if self.horizon is not None and self.horizon < 1:
             raise InvalidArgument(f"horizon is {self.horizon}; it must be at least 1, or None")
         for name, allowed in (
             ("estimator", ("full", "frozen")),
-            ("policy", ("skip", "select", "steer")),
+            ("policy", POLICIES),
             ("on_skip", ("keep", "decay", "reset")),
             ("orientation", ("text", "listing")),
         ):

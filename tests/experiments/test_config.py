@@ -60,8 +60,15 @@ def test_no_network_of_the_search_is_reported():
     assert not set(search.NETWORKS) & set(REPORTED)
 
 
-def test_both_families_are_searched_with_the_same_budget():
-    assert len(search.CLIPPED) == len(search.UNCLIPPED)
+def test_no_family_is_searched_with_a_larger_budget_than_clipping():
+    assert len(search.TRIED["clipped"]) == len(search.TRIED["not clipped"])
+    assert len(search.TRIED["hold"]) <= len(search.TRIED["clipped"])
+
+
+def test_the_gain_of_a_configuration_multiplies_the_initial_recurrent_weights():
+    plain, damped = CONFIG.initial_network(), replace(CONFIG, options=(("gain", 0.5),))
+    np.testing.assert_array_equal(damped.initial_network().w_rec, 0.5 * plain.w_rec)
+    np.testing.assert_array_equal(damped.initial_network().w_in, plain.w_in)
 
 
 def test_the_listing_as_printed_wants_the_opposite_of_the_text():

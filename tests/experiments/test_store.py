@@ -3,9 +3,10 @@
 import pytest
 
 from gradsieve.errors import GradsieveError, InvalidFile
-from gradsieve.experiments import record, search
+from gradsieve.experiments import record, search, study
 from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.store import Store, sole_writer
+from gradsieve.experiments.study import Arm, Scope
 
 ADDING = Cell("adding", 100)
 
@@ -79,16 +80,30 @@ def test_a_foreign_csv_names_its_line(tmp_path):
 
 def test_the_search_waits_for_all_of_its_runs_and_then_takes_the_best_mean(tmp_path):
     store = Store(tmp_path / "store.sqlite")
-    runs = search.configs(ADDING, clipped=False, epochs=30, networks=3)
+    runs = search.configs(ADDING, "not clipped", epochs=30, networks=3)
     for run in runs[:-1]:
         store.add(run, row(0.9 if run.learning_rate == 1e-4 else 0.2))
-    assert search.choose(store, ADDING, clipped=False, epochs=30, networks=3) is None
+    assert search.choose(store, ADDING, "not clipped", epochs=30, networks=3) is None
     store.add(runs[-1], row(0.2))
-    assert search.choose(store, ADDING, False, 30, 3) == search.Choice(1e-4, None)
+    assert search.choose(store, ADDING, "not clipped", 30, 3) == search.Choice(1e-4, None)
 
 
 def test_of_equal_accuracies_the_lower_loss_wins(tmp_path):
     store = Store(tmp_path / "store.sqlite")
-    for run in search.configs(ADDING, clipped=True, epochs=30, networks=3):
+    for run in search.configs(ADDING, "clipped", epochs=30, networks=3):
         store.add(run, row(0.154, validation_loss=0.05 if run.clip == 0.3 else 0.08))
-    assert search.choose(store, ADDING, True, 30, 3) == search.Choice(1e-3, 0.3)
+    assert search.choose(store, ADDING, "clipped", 30, 3) == search.Choice(1e-3, 0.3)
+
+
+def test_hold_has_a_search_of_its_own_that_a_reported_run_follows(tmp_path):
+    store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
+    arms = (Arm("hold", clipped=True),)
+    wanted = study.cell_configs(arms, ADDING, scope, store)
+    assert {run.method for run in wanted} == {"hold"}
+    assert {run.network for run in wanted} == set(search.NETWORKS)
+    for run in wanted:
+        store.add(run, row(0.9 if run.option("gain", 1.0) == 0.7 else 0.2))
+    reported = study.cell_configs(arms, ADDING, scope, store)
+    assert [run.network for run in reported] == list(range(10))
+    assert {run.options for run in reported} == {(("gain", 0.7),)}
+    assert {run.label for run in reported} == {"hold+clip"}

@@ -123,7 +123,7 @@ def test_no_run_of_skips_is_ever_longer_than_the_guard_allows(problem):
     assert longest < 5
 
 
-@pytest.mark.parametrize("policy", [None, "skip", "select", "steer"])
+@pytest.mark.parametrize("policy", [None, "skip", "select", "steer", "hold"])
 @pytest.mark.parametrize(
     ("engine", "dtype"),
     [("native", np.float32), ("native", np.float64), ("reference", np.float64)],
@@ -165,7 +165,7 @@ def test_weights_stay_finite_at_an_absurd_learning_rate(engine, policy, problem)
     assert NOT_FINITE in reasons
 
 
-@pytest.mark.parametrize("policy", ["skip", "select", "steer"])
+@pytest.mark.parametrize("policy", ["skip", "select", "steer", "hold"])
 @pytest.mark.parametrize("in_range", [True, False])
 def test_max_change_bounds_what_is_applied_under_every_policy(policy, in_range, problem):
     net, u, t, starts = problem
@@ -260,16 +260,35 @@ def test_a_steered_update_turns_the_ratio_back_by_the_steer_rate(engine, lead_ba
     assert abs(cosine) == pytest.approx(np.linalg.norm(correction.flat), rel=1e-6)
 
 
+@every_engine
+@pytest.mark.parametrize("side", [1, -1])
+def test_holding_turns_the_slow_ratio_back_by_the_steer_rate(engine, side, problem):
+    net, u, t, starts = problem
+    before = gs.slow_factor(gs.backpropagate(net, u, t, "reference"))
+    low = before - 2 if side > 0 else before + 1
+    sieve = gs.Sieve((low, low + 1), policy="hold", steer_rate=1e-4)
+    stepper = stepper_for(problem, engine, sieve=sieve, learning_rate=1e-9)
+    outcome = stepper.step(u, t, starts)
+    assert outcome.verdict.keep
+    assert abs(outcome.verdict.Q - before) < 1e-9
+    after = gs.slow_factor(gs.backpropagate(stepper.net, u, t, "reference"))
+    assert -math.log(10) * (after - before) == pytest.approx(side * 1e-4, rel=1e-2)
+
+
+@pytest.mark.parametrize("policy", ["steer", "hold"])
 @pytest.mark.parametrize("q_range", [(-50, 50), None])
-def test_steering_leaves_an_update_in_range_or_already_leading_back(q_range, problem):
+def test_steering_leaves_an_update_in_range_or_already_leading_back(policy, q_range, problem):
     net, u, t, starts = problem
     proposal = -0.1 * plain_gradient(problem)
     flow = gs.backpropagate(net, u, t, "reference")
     if q_range is None:
-        change = gs.norm_change(flow, net.like(proposal))
-        q_range = (change.Q - 2, change.Q - 1) if change.dQ < 0 else (change.Q + 1, change.Q + 2)
-        assert abs(change.dQ) * math.log(10) > 1e-4
-    sieve = gs.Sieve(q_range, policy="steer", steer_rate=1e-4)
+        Q, slope = gs.q_factor(flow), gs.norm_gradient(flow)
+        if policy == "hold":
+            Q, slope = gs.slow_factor(flow), gs.slow_gradient(flow)
+        dQ = slope.flat @ proposal
+        q_range = (Q - 2, Q - 1) if dQ < 0 else (Q + 1, Q + 2)
+        assert abs(dQ) * math.log(10) > 1e-4
+    sieve = gs.Sieve(q_range, policy=policy, steer_rate=1e-4)
     stepper = stepper_for(problem, sieve=sieve, learning_rate=0.1)
     assert stepper.step(u, t, starts).verdict.keep
     np.testing.assert_allclose(stepper.net.flat - net.flat, proposal, rtol=1e-9, atol=1e-12)

@@ -35,6 +35,7 @@ from gradsieve.fitting import (
     write_outcome,
 )
 from gradsieve.fitting import fit as fit_sequences
+from gradsieve.sieve import safe_range
 
 UNEVEN = 1.5  # largest class over smallest from which imbalance is spoken of
 
@@ -44,6 +45,7 @@ class Sieving(StrEnum):
     skip = "skip"
     select = "select"
     steer = "steer"
+    hold = "hold"
 
 
 def fit(
@@ -69,8 +71,12 @@ def fit(
         typer.Option(help="On copies of the training sequences; searched by default."),
     ] = None,
     sieve: Annotated[Sieving, typer.Option(help="What the sieve does.")] = Sieving.steer,
-    q_min: Annotated[float, typer.Option(help="Lower end of the safe range of Q.")] = -1.0,
-    q_max: Annotated[float, typer.Option(help="Upper end of the safe range of Q.")] = 1.0,
+    q_min: Annotated[
+        float | None, typer.Option(help="Lower end of the safe range of Q: -1, or -2 to hold.")
+    ] = None,
+    q_max: Annotated[
+        float | None, typer.Option(help="Upper end of the safe range of Q: 1, or 0.5 to hold.")
+    ] = None,
     clip: Annotated[float, typer.Option(help="Largest norm of a gradient; 0 is none.")] = 1.0,
     momentum: Annotated[float, typer.Option(help="Of the velocity.")] = 0.9,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
@@ -112,7 +118,7 @@ def fit(
         initial=initial,  # type: ignore[arg-type]
         networks=networks,
         sieve=sieve.value,
-        q_range=(q_min, q_max),
+        q_range=safe_range(sieve.value, q_min, q_max),
         clip=clip or None,
         momentum=momentum,
         batch=batch,

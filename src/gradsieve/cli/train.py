@@ -13,7 +13,7 @@ from rich.console import Console
 from gradsieve import tasks
 from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.network import SRN
-from gradsieve.sieve import Sieve
+from gradsieve.sieve import Sieve, safe_range
 from gradsieve.training import Run, Settings, run_one
 
 
@@ -34,6 +34,7 @@ class Policy(StrEnum):
     skip = "skip"
     select = "select"
     steer = "steer"
+    hold = "hold"
 
 
 def train(
@@ -44,10 +45,17 @@ def train(
     ] = Sieving.full,
     policy: Annotated[
         Policy,
-        typer.Option(help="Skip minibatches, select examples, or steer along the gradient of Q."),
+        typer.Option(
+            help="Skip minibatches, select examples, steer along the gradient of Q, or hold the "
+            "slow gradient (with --clip 1 --learning-rate 1e-3)."
+        ),
     ] = Policy.skip,
-    q_min: Annotated[float, typer.Option(help="Lower end of the safe range of Q.")] = -1.0,
-    q_max: Annotated[float, typer.Option(help="Upper end of the safe range of Q.")] = 1.0,
+    q_min: Annotated[
+        float | None, typer.Option(help="Lower end of the safe range of Q: -1, or -2 to hold.")
+    ] = None,
+    q_max: Annotated[
+        float | None, typer.Option(help="Upper end of the safe range of Q: 1, or 0.5 to hold.")
+    ] = None,
     max_change: Annotated[
         float | None, typer.Option(help="r0: the largest relative change of the far norm.")
     ] = None,
@@ -61,6 +69,9 @@ def train(
     iterations: Annotated[int, typer.Option(help="Minibatches in an epoch.")] = 50,
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = 100,
     variance: Annotated[float, typer.Option(help="Variance of the initial weights.")] = 0.01,
+    gain: Annotated[
+        float, typer.Option(help="Factor of the initial recurrent weights; below 1 they contract.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Decides initial weights, data and order.")] = 0,
     convention: Annotated[
         str, typer.Option(help="author, pascanu or hochreiter: whose version of the task.")
@@ -85,7 +96,12 @@ def train(
     problem = tasks.by_name(task.value, length, convention)  # type: ignore[arg-type]
     chosen = None
     if sieve is not Sieving.off:
-        chosen = Sieve((q_min, q_max), max_change, sieve.value, policy.value)  # type: ignore[arg-type]
+        chosen = Sieve(
+            q_range=safe_range(policy.value, q_min, q_max),
+            max_change=max_change,
+            estimator=sieve.value,  # type: ignore[arg-type]
+            policy=policy.value,
+        )
     settings = Settings(
         sieve=chosen,
         learning_rate=learning_rate,
@@ -100,7 +116,7 @@ def train(
         SRN.load(initial)
         if initial is not None
         else SRN.random(
-            problem.inputs, hidden, problem.outputs, problem.output, variance=variance, seed=seed
+            problem.inputs, hidden, problem.outputs, problem.output, variance, seed, gain=gain
         )
     )
     console = Console(stderr=True)

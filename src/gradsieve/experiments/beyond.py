@@ -9,7 +9,7 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
 LENGTHS = (100, 150, 200, 300)
-ARMS = (Arm("off", clipped=True), Arm("steer", clipped=True))
+ARMS = (Arm("off", clipped=True), Arm("hold", clipped=True))
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:

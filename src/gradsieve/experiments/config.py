@@ -13,6 +13,7 @@ from gradsieve.network import SRN
 
 REPORTED = tuple(range(10))  # the ten networks of every table; nothing is ever tuned on them
 TASKS = ("temporal_order", "temporal_order_3bit", "adding", "multiplication")
+Options = tuple[tuple[str, float], ...]
 UPDATES = 100_000  # 2000 epochs of 50, as in the paper
 
 
@@ -42,7 +43,7 @@ class RunConfig:
         clip: largest norm of that gradient, or None.
         epochs: of 50 minibatches of 10, as in the paper.
         variance: of the initial weights.
-        options: further settings of the method, by name.
+        options: further settings of the method, by name; `gain` is that of the initial network.
     """
 
     task: str
@@ -54,7 +55,7 @@ class RunConfig:
     epochs: int = 2000
     variance: float = 0.01
     hidden: int = 100
-    options: tuple[tuple[str, float], ...] = ()
+    options: Options = ()
 
     @property
     def label(self) -> str:
@@ -90,5 +91,11 @@ class RunConfig:
     def initial_network(self) -> SRN:
         task = self.problem()
         return SRN.random(
-            task.inputs, self.hidden, task.outputs, task.output, self.variance, self.network
+            task.inputs,
+            self.hidden,
+            task.outputs,
+            task.output,
+            self.variance,
+            self.network,
+            gain=self.option("gain", 1.0),
         )

@@ -10,6 +10,7 @@
 | regularise  | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)                |
 | select      | trains on the examples whose contribution leads back                         |
 | steer       | keeps every update, adds the smallest correction along the gradient of Q     |
+| hold        | steers by the Q of the slow gradient, what keeps its direction in time       |
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def sieve_of(config: RunConfig) -> Sieve | None:
             policy="steer",
             steer_rate=option("steer_rate", 0.02),
         )
+    if config.method == "hold":
+        return Sieve(policy="hold")
     raise InvalidArgument(f"method is {config.method!r}; see gradsieve.experiments.methods")
 
 

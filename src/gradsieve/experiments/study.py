@@ -33,7 +33,10 @@ class Arm:
 
     method: str
     clipped: bool = False
-    options: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def family(self) -> search.Family:
+        return search.family_of(self.method, self.clipped)
 
     @property
     def label(self) -> str:
@@ -46,12 +49,12 @@ def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) 
     """The runs of one cell: its search while that is not finished, then every arm."""
     needed: list[RunConfig] = []
     choices = {}
-    for clipped in sorted({arm.clipped for arm in arms}):
-        choice = search.choose(store, cell, clipped, scope.epochs, scope.networks)
+    for family in dict.fromkeys(arm.family for arm in arms):
+        choice = search.choose(store, cell, family, scope.epochs, scope.networks)
         if choice is None:
-            needed += search.configs(cell, clipped, scope.epochs, scope.networks)
+            needed += search.configs(cell, family, scope.epochs, scope.networks)
         else:
-            choices[clipped] = choice
+            choices[family] = choice
     if needed:
         return needed
     return [
@@ -60,11 +63,11 @@ def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) 
             cell.length,
             arm.method,
             network,
-            choices[arm.clipped].learning_rate,
-            choices[arm.clipped].clip,
+            choices[arm.family].learning_rate,
+            choices[arm.family].clip,
             epochs=scope.epochs,
             variance=cell.variance,
-            options=arm.options,
+            options=choices[arm.family].options,
         )
         for network in range(scope.networks)  # so that a study cut short compares the same networks
         for arm in arms

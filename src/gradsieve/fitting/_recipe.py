@@ -18,7 +18,7 @@ from gradsieve.data import Sequences
 from gradsieve.diagnosis import typical_horizon
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Engine
-from gradsieve.sieve import Policy, Sieve
+from gradsieve.sieve import POLICIES, Policy, Sieve, safe_range
 from gradsieve.training import Settings
 
 RATES = (1e-3, 3e-3, 1e-2)
@@ -46,7 +46,7 @@ class Recipe:
         search_updates: minibatches of each trial, about.
         finalists: trials that are trained to the end, of which the best is taken.
         sieve: the policy, or "off".
-        q_range: the sieve's safe range of Q.
+        q_range: the sieve's safe range of Q; None is its policy's own.
         clip: largest norm of a gradient, mean over steps where there is a target at each.
         epochs: at most so many; `patience` of them without improvement end a run.
         iterations: minibatches in an epoch; None sees about all training series once.
@@ -64,7 +64,7 @@ class Recipe:
     search_updates: int = 800
     finalists: int = 3
     sieve: Policy | Literal["off"] = "steer"
-    q_range: tuple[float, float] = (-1.0, 1.0)
+    q_range: tuple[float, float] | None = None
     clip: float | None = 1.0
     momentum: float = 0.9
     batch: int = 10
@@ -83,10 +83,9 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidArgument(f"{name} is {value}; it must be at least 1, or None")
-        if self.sieve not in ("off", "skip", "select", "steer"):
-            raise InvalidArgument(
-                f"sieve is {self.sieve!r}; it may be 'off', 'skip', 'select' or 'steer'"
-            )
+        if self.sieve not in ("off", *POLICIES):
+            choices = ", ".join(map(repr, ("off", *POLICIES)))
+            raise InvalidArgument(f"sieve is {self.sieve!r}; it may be {choices}")
         for name in ("rates", "noises"):
             if not getattr(self, name):
                 raise InvalidArgument(f"{name} is empty; there must be at least one to try")
@@ -124,7 +123,9 @@ class Recipe:
         horizon = typical_horizon(train.lengths)
         if self.sieve == "off" or horizon < 1:
             return None
-        return Sieve(q_range=self.q_range, policy=self.sieve, horizon=horizon)
+        return Sieve(
+            q_range=self.q_range or safe_range(self.sieve), policy=self.sieve, horizon=horizon
+        )
 
     def iterations_of(self, train: Sequences) -> int:
         if self.iterations is not None:

@@ -122,6 +122,12 @@ class NativeFlow(Flow):
         flat = self._live().norm_gradient(horizon, of == "Q", estimator == "full")
         return self._like.like(flat)
 
+    def slow_factor(self, horizon: int, steps: int) -> float:
+        return self._live().slow_factor(horizon, steps)
+
+    def slow_gradient(self, horizon: int, steps: int) -> Weights:
+        return self._like.like(self._live().slow_gradient(horizon, steps))
+
     def example_products(self, direction: Weights) -> Array:
         return self._live().example_products(_flat(direction, self._like))
 

@@ -106,29 +106,23 @@ def _paired(arm: ArmRows, other: ArmRows | None, column: str) -> str:
 def search_table(cells: Sequence[Cell], scope: Scope, store: Store) -> str:
     """What the search saw: mean validation accuracy of each rate and threshold, and the choice."""
     lines = [
-        "| task | T | family | tried: rate, threshold → mean validation accuracy | chosen |",
+        "| task | T | family | tried: rate, threshold, gain → mean validation accuracy | chosen |",
         "|---|---|---|---|---|",
     ]
     for cell in cells:
-        for clipped in (False, True):
-            choice = search.choose(store, cell, clipped, scope.epochs, scope.networks)
+        for family in search.TRIED:
+            choice = search.choose(store, cell, family, scope.epochs, scope.networks)
             if choice is None:
                 continue
             scores: dict[str, list[float]] = {}
-            for config in search.configs(cell, clipped, scope.epochs, scope.networks):
+            for config in search.configs(cell, family, scope.epochs, scope.networks):
                 row = store.get(config)
                 assert row is not None, "a finished search has every row"
-                name = _pair(config.learning_rate, config.clip)
-                scores.setdefault(name, []).append(row["validation_accuracy"])
+                tried_choice = search.Choice(config.learning_rate, config.clip, config.options)
+                scores.setdefault(str(tried_choice), []).append(row["validation_accuracy"])
             tried = "; ".join(f"{name} → {sum(v) / len(v):.1%}" for name, v in scores.items())
-            family = "clipped" if clipped else "not clipped"
-            chosen = _pair(choice.learning_rate, choice.clip)
-            lines.append(f"| {cell.task} | {cell.length} | {family} | {tried} | **{chosen}** |")
+            lines.append(f"| {cell.task} | {cell.length} | {family} | {tried} | **{choice}** |")
     return "\n".join(lines) + "\n"
-
-
-def _pair(rate: float, clip: float | None) -> str:
-    return f"{rate:g}" if clip is None else f"{rate:g}, {clip:g}"
 
 
 def agreement_table(rows: Sequence[dict[str, str]]) -> str:

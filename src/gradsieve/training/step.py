@@ -17,12 +17,15 @@ from gradsieve.change import (
     example_contributions,
     norm_change,
     norm_gradient,
+    slow_factor,
+    slow_gradient,
     summarise,
 )
 from gradsieve.flow import Flow, checked_horizon, propagate
 from gradsieve.network import SRN, Array
 from gradsieve.sieve import (
     EXPLODED_FALLS,
+    IN_RANGE,
     NOT_FINITE,
     STALL_BROKEN,
     TOO_LARGE,
@@ -75,7 +78,7 @@ class Stepper:
         sieve = self.settings.sieve
         if sieve is None:
             verdict = Verdict(True, NO_SIEVE, self._measure(flow).Q)
-        elif sieve.policy == "steer":
+        elif sieve.policy in ("steer", "hold"):
             verdict = self._steer(sieve, flow, proposal)
         elif sieve.policy == "select":
             verdict, proposal = self._select(sieve, flow, proposal)
@@ -127,11 +130,17 @@ class Stepper:
 
     def _steer(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
         """Add to the proposal, in place, the smallest correction that turns Q back."""
-        Q = self._measure(flow).Q
+        slow = sieve.policy == "hold"
+        Q = slow_factor(flow, sieve.horizon, sieve.window) if slow else self._measure(flow).Q
         wanted = sieve.wanted_sign(Q)
-        if math.isnan(Q) or wanted == 0:
-            return self._judge(sieve, flow, proposal)
-        slope = norm_gradient(flow, sieve.horizon, "Q")
+        if math.isnan(Q):
+            return Verdict(False, NOT_FINITE, Q)
+        if wanted == 0:
+            return self._bounded(sieve, flow, proposal, Verdict(True, IN_RANGE, Q))
+        if slow:
+            slope = slow_gradient(flow, sieve.horizon, sieve.window)
+        else:
+            slope = norm_gradient(flow, sieve.horizon, "Q")
         # dQ·ln 10 is the change of ln‖δ(T)‖ − ln‖δ(T−h)‖, so what leads back is −wanted.
         predicted = -math.log(10) * inner(slope.flat, proposal)
         lack = sieve.steer_rate - wanted * predicted

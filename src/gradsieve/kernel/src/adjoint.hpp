@@ -54,18 +54,15 @@ inline void begin_mu(Memory<Real>& m, Index n, const Real* lam) {
 }
 
 // Forward through time: lam(far)…lam(T), the last of which stays in m.rows[0]; with `full` mu
-// begins in m.tangent.
-template <class Real>
-inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full, Real* flat) {
+// begins in m.tangent. `seed(n, lam)` puts into lam(n) what is measured at step n itself; at the
+// first step it finds lam as it was left.
+template <class Real, class Seed>
+inline void adjoint_of_backward(Memory<Real>& m, Index far, bool full, Real* flat, Seed seed) {
     const Index B = m.B, H = m.H, step = B * m.ld_h;
-    const double scale = 1 / ::log(10.0);
     Real* lam = m.rows[0];
-    if (of_Q)
-        log_norm_seed(m, far, -scale, lam);
-    else
-        for (Index j = 0; j < step; ++j) lam[j] = m.deltas[(far - 1) * step + j];
     Index kept = 0;  // steps whose lam∘D stand in m.adjoint
     for (Index n = far; n < m.T; ++n) {
+        seed(n, lam);
         if (full) begin_mu(m, n, lam);
         Real* slope_lam = m.adjoint + kept * step;
         const Real* slopes = m.slopes + (n - 1) * step;
@@ -79,11 +76,7 @@ inline void adjoint_of_backward(Memory<Real>& m, Index far, bool of_Q, bool full
             kept = 0;
         }
     }
-    if (of_Q) {
-        log_norm_seed(m, m.T, scale, m.rows[1]);
-        for (Index j = 0; j < step; j += lanes<Real>)
-            store(lam + j, load(lam + j) + load(m.rows[1] + j));
-    }
+    seed(m.T, lam);
     if (full) begin_mu(m, m.T, lam);
 }
 
@@ -126,16 +119,32 @@ inline void adjoint_of_forward(Memory<Real>& m, Index far) {
     }
 }
 
-template <class Real>
-void norm_gradient(Memory<Real>& m, Index h, bool of_Q, bool full, Real* out) {
-    const Index far = m.T - h;
+// The derivative by every weight of what `seed` measures from step `far` on.
+template <class Real, class Seed>
+inline void differentiate(Memory<Real>& m, Index far, bool full, Real* out, Seed seed) {
     const Index size = m.inner * m.H + m.H * m.O + m.O;
     for (Index j = 0; j < size; ++j) out[j] = Real(0);
-    adjoint_of_backward(m, far, of_Q, full, out);
+    adjoint_of_backward(m, far, full, out, seed);
     if (!full) return;
     adjoint_of_output(m, out);
     adjoint_of_forward(m, far);
     add_recurrent_gradient(m, m.tangent, 1, m.T, 0, out);
+}
+
+template <class Real>
+void norm_gradient(Memory<Real>& m, Index h, bool of_Q, bool full, Real* out) {
+    const Index far = m.T - h, step = m.B * m.ld_h;
+    const double scale = 1 / ::log(10.0);
+    differentiate(m, far, full, out, [&](Index n, Real* lam) {
+        if (n == far && of_Q) log_norm_seed(m, far, -scale, lam);
+        if (n == far && !of_Q)
+            for (Index j = 0; j < step; ++j) lam[j] = m.deltas[(far - 1) * step + j];
+        if (n == m.T && of_Q) {
+            log_norm_seed(m, m.T, scale, m.rows[1]);
+            for (Index j = 0; j < step; j += lanes<Real>)
+                store(lam + j, load(lam + j) + load(m.rows[1] + j));
+        }
+    });
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

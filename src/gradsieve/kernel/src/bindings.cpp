@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "arrays.hpp"
 #include "scan_bindings.hpp"
 #include "vector_bindings.hpp"
@@ -116,6 +118,21 @@ NumPy<Real> norm_gradient(Workspace<Real>& workspace, Index h, bool of_Q, bool f
 }
 
 template <class Real>
+double slow_factor(Workspace<Real>& workspace, Index h, Index steps) {
+    const nb::gil_scoped_release unlocked;
+    return workspace.slow_factor(h, steps, nullptr);
+}
+
+template <class Real>
+NumPy<Real> slow_gradient(Workspace<Real>& workspace, Index h, Index steps) {
+    NumPy<Real> out = new_array<Real>({std::size_t(workspace.sizes().weights())});
+    std::fill_n(out.data(), out.size(), Real(0));  // of a Q that is not finite
+    const nb::gil_scoped_release unlocked;
+    (void)workspace.slow_factor(h, steps, out.data());
+    return out;
+}
+
+template <class Real>
 NumPy<double> example_products(Workspace<Real>& workspace, const Flat<Real>& direction) {
     check_shape("direction", direction, {workspace.sizes().weights()});
     NumPy<double> out = new_array<double>({std::size_t(workspace.sizes().B)});
@@ -186,6 +203,8 @@ void bind_workspace(nb::module_& module, const char* name) {
              "t"_a.noconvert(), "starts"_a.noconvert().none())
         .def("norms", norms<Real>, "update"_a.noconvert().none(), "h"_a, "full"_a)
         .def("norm_gradient", norm_gradient<Real>, "h"_a, "of_Q"_a, "full"_a)
+        .def("slow_factor", slow_factor<Real>, "h"_a, "steps"_a)
+        .def("slow_gradient", slow_gradient<Real>, "h"_a, "steps"_a)
         .def("example_products", example_products<Real>, "direction"_a.noconvert())
         .def(
             "array", [](nb::handle self, const std::string& name) { return views<Real>(self, name); },

@@ -1,5 +1,5 @@
 // The routines of one instruction set. Compiled once for each, with its flags and GRADSIEVE_ISA.
-#include "adjoint.hpp"
+#include "slow.hpp"
 #include "vectors.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
@@ -26,9 +26,8 @@ double fma_flops(Index repeats) {
 
 template <class Real>
 constexpr Routines<Real> routines = {
-    backpropagate<Real>, norms<Real>,   norm_gradient<Real>, example_products<Real>,
-    predict<Real>,       norm<Real>,    propose<Real>,       move<Real>,
-    fma_flops<Real>};
+    backpropagate<Real>, norms<Real>,   norm_gradient<Real>, slow_factor<Real>,
+    example_products<Real>, predict<Real>, norm<Real>, propose<Real>, move<Real>, fma_flops<Real>};
 
 #define GRADSIEVE_TEXT_OF(name) #name
 #define GRADSIEVE_TEXT(name) GRADSIEVE_TEXT_OF(name)

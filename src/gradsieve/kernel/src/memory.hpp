@@ -74,6 +74,7 @@ struct Memory {
     // Allocated when first needed:
     Real* tangent;  // T B rows of ld_h: da, or mu
     Real* adjoint;  // adjoint_steps B rows of ld_h: lam∘D
+    Real* slow;     // B rows of ld_h: the slow gradient
     Index adjoint_steps;
 };
 
@@ -87,6 +88,7 @@ struct Routines {
     double (*backpropagate)(Memory<Real>&, const Batch<Real>&);
     Sums (*norms)(Memory<Real>&, const Real* update, Index h, bool full);
     void (*norm_gradient)(Memory<Real>&, Index h, bool of_Q, bool full, Real* out);
+    double (*slow_factor)(Memory<Real>&, Index h, Index steps, Real* out);
     void (*example_products)(Memory<Real>&, const Real* direction, double* out);
     // Forward only: `m` has room for m.B sequences and for two steps; out is (T,B,O) or (B,O).
     void (*predict)(Memory<Real>&, const Batch<Real>&, Index T, Index B, bool per_step, Real* out);

@@ -124,6 +124,7 @@ void Workspace<Real>::need_change() {
         lay_out_packed(arena, m, m.update);
         m.tangent = arena.take<Real>(m.T * m.B, m.ld_h);
         m.adjoint = arena.take<Real>(m.adjoint_steps * m.B, m.ld_h);
+        m.slow = arena.take<Real>(m.B, m.ld_h);
     });
 }
 
@@ -140,6 +141,13 @@ void Workspace<Real>::check_horizon(Index h) const {
     if (h < 1 || h >= memory_.T)
         throw std::invalid_argument("horizon is " + std::to_string(h) + "; it may be 1 … " +
                                     std::to_string(memory_.T - 1));
+}
+
+template <class Real>
+void Workspace<Real>::check_window(Index h, Index steps) const {
+    if (steps < 1 || steps > h + 1)
+        throw std::invalid_argument("the window has " + std::to_string(steps) +
+                                    " steps; it may have 1 … " + std::to_string(h + 1));
 }
 
 template <class Real>
@@ -164,6 +172,15 @@ void Workspace<Real>::norm_gradient(Index h, bool of_Q, bool full, Real* out) {
     const Use use(*this);
     need_change();
     routines_.norm_gradient(memory_, h, of_Q, full, out);
+}
+
+template <class Real>
+double Workspace<Real>::slow_factor(Index h, Index steps, Real* out) {
+    check_horizon(h);
+    check_window(h, steps);
+    const Use use(*this);
+    need_change();
+    return routines_.slow_factor(memory_, h, steps, out);
 }
 
 template <class Real>

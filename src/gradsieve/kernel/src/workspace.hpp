@@ -53,6 +53,7 @@ public:
     double backpropagate(const Real* theta, const Batch<Real>& batch);
     Sums norms(const Real* update, Index h, bool full);
     void norm_gradient(Index h, bool of_Q, bool full, Real* out);
+    double slow_factor(Index h, Index steps, Real* out);
     void example_products(const Real* direction, double* out);
 
     const Memory<Real>& memory() const { return memory_; }
@@ -65,6 +66,7 @@ private:
     class Use;
     void need_change();
     void check_horizon(Index h) const;
+    void check_window(Index h, Index steps) const;
 
     Sizes sizes_;
     const InstructionSet& set_;
