@@ -18,7 +18,7 @@ from gradsieve.experiments.store import Store
 
 CONFIGS = [
     RunConfig("temporal_order", 12, method, network, 1e-3, 1.0, epochs=6, hidden=10, variance=0.1)
-    for method in ("off", "full", "steer", "random")
+    for method in ("off", "full", "steer", "hold", "random")
     for network in range(2)
 ]
 
@@ -84,6 +84,28 @@ if __name__ == "__main__":
     with sole_writer(folder):
         run_all(configs, Store(folder / "store.sqlite"), folder, jobs=2)
 """
+
+
+def test_workers_end_with_the_process_that_they_work_for(tmp_path):
+    script = tmp_path / "child.py"
+    script.write_text(CHILD)
+    long = RunConfig("temporal_order", 100, "off", 0, 1e-5, epochs=2000)
+    command = [sys.executable, script, tmp_path / "runs", json.dumps([long.as_json()])]
+    child = subprocess.Popen(list(map(str, command)))
+
+    def workers():
+        found = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        return [pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    deadline = time.monotonic() + 60
+    while not (at_work := workers()) or not list(tmp_path.glob("runs/*/history.jsonl")):
+        assert time.monotonic() < deadline, "no worker has begun"
+        time.sleep(0.1)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    while any(Path(f"/proc/{pid}").exists() for pid in at_work):
+        assert time.monotonic() < deadline, "a worker goes on for nobody"
+        time.sleep(0.1)
 
 
 def test_fifty_kills_leave_the_store_bit_for_bit_what_it_would_have_been(tmp_path):

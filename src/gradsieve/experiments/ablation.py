@@ -7,7 +7,10 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
 GUIDED = ("off", "frozen", "full", "listing", "regularise", "select", "steer")
-ARMS = tuple(Arm(method, clipped) for clipped in (False, True) for method in GUIDED)
+ARMS = (
+    *(Arm(method, clipped) for clipped in (False, True) for method in GUIDED),
+    Arm("hold", clipped=True),  # which is made for clipped updates
+)
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -52,7 +54,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
     attempts: dict[str, int] = {}
     while waiting:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker) as pool:
             running: dict[Future[dict[str, Any]], RunConfig] = {}
             try:
                 while waiting or running:
@@ -81,12 +83,17 @@ def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
         raise GradsieveError(f"the worker of {config} was killed {attempts[config.key]} times")
 
 
-def _one_thread() -> None:
-    """A worker is one core: NumPy's own threads would only get in each other's way."""
-    import signal
-
+def _start_worker() -> None:
+    """A worker is one core, is not asked by Ctrl-C, and ends with the process that it works for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's threads would get in each other's way
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Watch) -> Rows:
