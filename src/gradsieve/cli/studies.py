@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,16 +23,17 @@ from gradsieve.experiments import (
     table1,
 )
 from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.methods import sieve_of
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Plan, Scope
 from gradsieve.files import write_atomically
 from gradsieve.report import paper_figures, paper_tables
+from gradsieve.sieve import safe_range
 from gradsieve.training.record import versions
 
 Write = Callable[[Scope, Store, Path, Path, int], None]
 AGREEMENT_NETWORKS = (2000, 2001)
 AGREEMENT_RATE, AGREEMENT_CLIP = 1e-3, 1.0
-FIGURE2 = RunConfig("temporal_order", 100, "off", 0, learning_rate=1e-5)
 
 
 def nothing(scope: Scope, store: Store) -> list[RunConfig]:
@@ -55,9 +57,14 @@ def write_figure1(scope: Scope, store: Store, folder: Path, output: Path, jobs: 
 
 
 def write_figure2(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
-    base = RunConfig(**{**vars(FIGURE2), "epochs": scope.epochs})
-    histories = figure2.histories(base, folder)
-    paper_figures.save(paper_figures.figure2(histories, (-1.0, 1.0)), output / "figure2.png")
+    arms = [replace(arm, epochs=scope.epochs) for arm in figure2.ARMS]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        histories = list(pool.map(figure2.history, arms, [folder] * len(arms)))
+    columns = [
+        (arm.label, history, sieve.q_range if (sieve := sieve_of(arm)) else safe_range("skip"))
+        for arm, history in zip(arms, histories, strict=True)
+    ]
+    paper_figures.save(paper_figures.figure2(columns), output / "figure2.png")
 
 
 def write_agreement(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:

@@ -1,4 +1,7 @@
-"""Figure 2 of the paper: the inside of one network during training, without and with the sieve."""
+"""Figure 2 of the paper: the inside of one network during training, without and with the sieve.
+
+Beside the paper's two (`off`, and on by `frozen`) stand `full`, clipping, and what we recommend.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,21 @@ from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.methods import settings_of, stepper_of
 from gradsieve.training.run import run_one
 
-ARMS = ("off", "frozen", "full")
+PAPER = RunConfig("temporal_order", 100, "off", network=0, learning_rate=1e-5)
+CLIPPED = replace(PAPER, learning_rate=1e-3, clip=1.0)
+ARMS = (
+    PAPER,
+    replace(PAPER, method="frozen"),
+    replace(PAPER, method="full"),
+    CLIPPED,
+    replace(CLIPPED, method="hold"),
+)
 
 
-def histories(
-    base: RunConfig, folder: Path, arms: tuple[str, ...] = ARMS
-) -> dict[str, list[dict[str, Any]]]:
-    """The history of each arm from the same initial weights, with a look inside at every record."""
-    found = {}
-    for arm in arms:
-        config = replace(base, method=arm)
-        settings = replace(settings_of(config), probe_every=1, stop_at=None)
-        about = {"label": config.label, "network": config.network, "variance": config.variance}
-        run = run_one(
-            config.initial_network(),
-            config.problem(),
-            settings,
-            folder / f"figure2-{config.key}",
-            about,
-            stepper=stepper_of(config),
-        )
-        found[config.label] = run.history
-    return found
+def history(config: RunConfig, folder: Path) -> list[dict[str, Any]]:
+    """The history of one arm, with a look inside at every record."""
+    settings = replace(settings_of(config), probe_every=1, stop_at=None)
+    about = {"label": config.label, "network": config.network, "variance": config.variance}
+    where = folder / f"figure2-{config.key}"
+    net, task = config.initial_network(), config.problem()
+    return run_one(net, task, settings, where, about, stepper=stepper_of(config)).history

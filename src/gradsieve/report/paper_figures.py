@@ -60,15 +60,12 @@ def figure1(panels: Sequence[InitialNorms]) -> Figure:
     return figure
 
 
-def figure2(histories: Mapping[str, list[dict[str, Any]]], q_range: tuple[float, float]) -> Figure:
-    """One column an arm: gradient heat map, activations, Q, accuracy and kept share."""
+def figure2(arms: Sequence[tuple[str, list[dict[str, Any]], tuple[float, float]]]) -> Figure:
+    """One column an arm (name, history, safe range): heat map, activations, Q and shares."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(3.6 * len(histories) + 0.6, 8.5), layout="constrained")
-        axes = figure.subplots(4, len(histories), sharex=True, sharey="row", squeeze=False)
-        images = [
-            _inside(axes[:, column], name, history, q_range)
-            for column, (name, history) in enumerate(histories.items())
-        ]
+        figure = Figure(figsize=(3.4 * len(arms) + 0.6, 8.5), layout="constrained")
+        axes = figure.subplots(4, len(arms), sharex=True, sharey="row", squeeze=False)
+        images = [_inside(axes[:, column], *arm) for column, arm in enumerate(arms)]
         low = min(image.get_array().min() for image in images)
         high = max(image.get_array().max() for image in images)
         for image in images:
