@@ -86,6 +86,18 @@ def tanh_gradients32(
     by_bias: int,
     /,
 ) -> None: ...
+def tanh_deltas32(
+    T: int,
+    B: int,
+    H: int,
+    z: int,
+    W: int,
+    gamma: int,
+    last: int,
+    delta: int,
+    exponents: int,
+    /,
+) -> None: ...
 def tanh_change32(
     T: int,
     B: int,
@@ -107,6 +119,7 @@ def tanh_change32(
 
 tanh_layer64 = tanh_layer32
 tanh_gradients64 = tanh_gradients32
+tanh_deltas64 = tanh_deltas32
 tanh_change64 = tanh_change32
 
 # The recursions in time of gradsieve.torch: arrays in, arrays written in place.

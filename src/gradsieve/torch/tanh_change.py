@@ -1,7 +1,7 @@
-"""What an update does to the deltas of one tanh layer, in one call of the compiled kernel.
+"""The deltas of one tanh layer and what an update does to them, a call of the kernel each.
 
-The same as `Transport.changes` finds for any stack; a single tanh layer is short enough that its
-intermediate arrays would cost more than the arithmetic.
+The same as `Transport` finds for any stack; a single tanh layer is short enough that intermediate
+arrays would cost more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -17,11 +17,30 @@ from gradsieve.torch.recursion import Deltas
 from gradsieve.torch.stack import LayerWeights
 from gradsieve.torch.tanh_layer import address, checked
 
+_DELTAS = {torch.float32: _native.tanh_deltas32, torch.float64: _native.tanh_deltas64}
 _CHANGE = {torch.float32: _native.tanh_change32, torch.float64: _native.tanh_change64}
 
 
 def usable(local: Local) -> bool:
     return isinstance(local, TanhLocal) and native.usable(local)
+
+
+def deltas(run: LayerRun, gamma: Tensor, last: Tensor) -> Deltas:
+    """δ that γ, which enters at step `last` of each example, has at every step; without g."""
+    z = run.after[0]
+    steps, batch, hidden = z.shape
+    delta = run.memory.empty(z.shape, z)
+    exponents = torch.empty((steps, batch), dtype=torch.int32)
+    arrays = (
+        checked("z", z, z, (steps, batch, hidden)),
+        checked("weight_hh", run.weights["weight_hh"], z, (hidden, hidden)),
+        checked("gamma", gamma, z, (batch, hidden)),
+        last.to(torch.int64).contiguous(),
+        delta,
+        exponents,
+    )
+    _DELTAS[z.dtype](steps, batch, hidden, *map(address, arrays))
+    return Deltas(delta.unsqueeze(-2), (), exponents)
 
 
 def full_change(run: LayerRun, known: Deltas, update: LayerWeights) -> Deltas:

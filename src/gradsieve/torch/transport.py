@@ -12,6 +12,7 @@ local Jacobian fixed and moves only the weights that the gradient is multiplied 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -35,7 +36,20 @@ class Carrier:
 
     direction: int
     last: Tensor  # (B,) index of the last step that has a gradient; −1 where none has
-    injected: list[State]  # by layer, parts (T,B,·): γ at the last step, zero elsewhere
+    gamma: list[State]  # by layer, parts (B,·): γ
+    steps: int
+
+    @cached_property
+    def injected(self) -> list[State]:
+        """By layer, parts (T,B,·): γ at the last step, zero elsewhere."""
+        entry = self.last.clamp(min=0)
+        everyone = torch.arange(entry.shape[0], device=entry.device)
+        return [tuple(self._at(entry, everyone, part) for part in row) for row in self.gamma]
+
+    def _at(self, entry: Tensor, everyone: Tensor, part: Tensor) -> Tensor:
+        whole = part.new_zeros((self.steps, *part.shape))
+        whole[entry, everyone] = part
+        return whole
 
 
 @dataclass
@@ -92,6 +106,11 @@ class Transport:
             layers.append(row)
         return layers
 
+    @property
+    def _one_tanh_layer(self) -> bool:
+        alone = self.stack.layers == self.stack.directions == 1
+        return alone and tanh_change.usable(self.layers[0][0].local)
+
     def _own(self, values: Tensor, direction: int) -> Tensor:
         return in_own_time(values, direction, self.sequences.lengths)
 
@@ -102,9 +121,8 @@ class Transport:
         steps, batch = top[0].shape[:2]
         device = top[0].device
         end = torch.full((batch,), steps, device=device) if given.lengths is None else given.lengths
-        injected = [
-            tuple(torch.zeros_like(part) for part in row[direction].run.after)
-            for row in self.layers
+        gamma = [
+            [torch.zeros_like(part[0]) for part in row[direction].run.after] for row in self.layers
         ]
         everyone = torch.arange(batch, device=device)
         last = torch.full((batch,), -1, device=device)
@@ -119,18 +137,20 @@ class Transport:
                 last = torch.where((rows != 0).any(-1).any(0), end - 1, last)
         entry = last.clamp(min=0)
         if given.by_output is not None:
-            injected[-1][0][entry, everyone] = mine[entry, everyone]
+            gamma[-1][0] = mine[entry, everyone]
         for index, part in enumerate(given.by_last):
             if part is not None:
                 rows = part[direction :: stack.directions]
                 for layer, row in enumerate(rows):
-                    injected[layer][index][entry, everyone] += row
+                    gamma[layer][index] = gamma[layer][index] + row
         if bool((last < 0).all()):
             return None
-        return Carrier(direction, last, injected)
+        return Carrier(direction, last, [tuple(row) for row in gamma], steps)
 
     def deltas(self, carrier: Carrier) -> list[list[Deltas | None]]:
         """By layer and direction. Directions that the carrier does not reach are None."""
+        if self._one_tanh_layer:
+            return [[tanh_change.deltas(self.layers[0][0].run, carrier.gamma[0][0], carrier.last)]]
         result: list[list[Deltas | None]] = []
         from_above: list[Scaled | None] = [None] * self.stack.directions
         for index in reversed(range(self.stack.layers)):
@@ -199,10 +219,9 @@ class Transport:
     ) -> list[Deltas]:
         """The change of each layer's deltas in the carrier's direction, in the deltas' units."""
         self._update, self._estimator = update, estimator
-        only, known_only = self.layers[0][0], deltas[0][0]
-        alone = self.stack.layers == self.stack.directions == 1
-        if alone and estimator == "full" and known_only and tanh_change.usable(only.local):
-            return [tanh_change.full_change(only.run, known_only, update[0][0])]
+        only = deltas[0][0]
+        if self._one_tanh_layer and estimator == "full" and only is not None:
+            return [tanh_change.full_change(self.layers[0][0].run, only, update[0][0])]
         if estimator == "full" and self.layers[0][0].dafter is None:
             self._push(update)
         rows: list[list[Deltas | None]] = []
@@ -231,10 +250,11 @@ class Transport:
         return own_direction(carrier, rows)
 
     def _added(self, layer: Layer, known: Deltas, change: LayerWeights) -> Added:
-        through = self.memory.empty(known.g[0].shape, known.g[0])
+        after = layer.run.after
+        through = self.memory.empty(after[0].shape, after[0])
         rows = known.delta.flatten(-2).flatten(0, 1)
         products.multiply(through.flatten(0, 1), rows, change["weight_hh"])
-        states: list[Tensor | None] = [through] + [None] * (len(known.g) - 1)
+        states: list[Tensor | None] = [through] + [None] * (len(after) - 1)
         if self._estimator == "frozen":
             return Added(None, states)
         bent = self._bent(layer, known, change)

@@ -99,6 +99,17 @@ struct TanhGradients {
     Real *by_in, *by_W, *by_bias;            // (H,I), (H,H), (H,)
 };
 
+// The deltas that a gradient gamma at step last[b] of each sequence b (-1: none) has, in units of
+// 2**exponents, chosen such that they stay numbers however small they get.
+template <class Real>
+struct TanhDeltas {
+    Index T, B, H;
+    const Real *z, *W, *gamma;    // (T,B,H), (H,H), (B,H)
+    const std::int64_t* last;     // (B,)
+    Real* delta;                  // (T,B,H)
+    std::int32_t* exponents;      // (T,B)
+};
+
 // How its deltas change along changes of the weights, the gradient at the last step held, in the
 // deltas' own units of 2**exponents: forward da(n) = u(n) dW_inᵀ + z(n-1) dWᵀ + db + dz(n-1) Wᵀ, then
 // back change(n) = (change(n+1) W + delta(n+1) dW) ∘ (1 - z²) - 2 z∘da∘delta.
@@ -124,6 +135,7 @@ struct ScanRoutines {
     Index (*tanh_scratch)(Index T, Index B, Index I, Index H);
     void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
     void (*tanh_gradients)(const TanhGradients<Real>&, Real* scratch);
+    void (*tanh_deltas)(const TanhDeltas<Real>&, Real* scratch);
     Index (*tanh_change_scratch)(Index B, Index I, Index H);
     void (*tanh_change)(const TanhChange<Real>&, Real* scratch);
 };

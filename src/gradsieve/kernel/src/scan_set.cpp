@@ -11,8 +11,6 @@
 
 namespace gradsieve::GRADSIEVE_ISA {
 
-constexpr std::int32_t nothing = -(1 << 24);  // the exponent of zero
-
 // Scratch: a packed W (G·H by H, or H by G·H), a product and the carried state parts.
 template <class Real>
 Index scratch(Index B, Index G, Index H) {
@@ -39,18 +37,6 @@ GRADSIEVE_INLINE Real largest_of(const Real* values, Index H) {
     }
     for (Index k = 0; k < width; ++k) top = tops[k] > top ? tops[k] : top;
     return top;
-}
-
-// The exponent of `top` in units of 2**exponent; `nothing` for zero and for what is not finite.
-template <class Real>
-GRADSIEVE_INLINE std::int32_t units_of(Real top, std::int32_t exponent) {
-    if (!(top > 0) || !(top - top == 0)) return nothing;
-    const double wide = double(top);
-    std::uint64_t bits = 0;
-    __builtin_memcpy(&bits, &wide, sizeof bits);
-    const int size = int(bits >> 52) - 1022;  // as frexp gives it: top lies in ½ … 1 of 2**size
-    constexpr int steepest = 126;
-    return exponent + (size < -steepest ? -steepest : size > steepest ? steepest : size);
 }
 
 // to = table ∘ g, and more of it where there is some; `more` may be `to`.
@@ -305,7 +291,8 @@ constexpr ScanRoutines<Real> scans = {
     scratch<Real>,      pull<Real>,           push<Real>,
     lstm_units<Real>,   lstm_bend<Real>,      products_scratch<Real>,
     products<Real>,     tanh_scratch<Real>,   tanh_layer<Real>,
-    tanh_gradients<Real>, tanh_change_scratch<Real>, tanh_change<Real>};
+    tanh_gradients<Real>, tanh_deltas<Real>,  tanh_change_scratch<Real>,
+    tanh_change<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};

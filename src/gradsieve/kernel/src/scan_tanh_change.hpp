@@ -1,6 +1,5 @@
-// The change of a simple recurrent layer's deltas (scan.hpp), as change.hpp has it for the core.
-//
-// Both passes are one product of two factors a step and one pass over the units.
+// A simple recurrent layer's deltas and their change (scan.hpp), as backward.hpp and change.hpp have
+// them for the core. A step is one product and one pass over the units.
 #pragma once
 
 #include "scan_tanh.hpp"
@@ -12,6 +11,48 @@ template <class Real>
 Index tanh_change_scratch(Index B, Index I, Index H) {
     const Index ld = padded_width(H), ld_z = padded_width(H + I);
     return (ld_z + ld + 1) * ld + B * (ld_z + 2 * ld);
+}
+
+template <class Real>
+void tanh_deltas(const TanhDeltas<Real>& at, Real* scratch) {
+    constexpr std::int32_t reach = 24;  // the largest of a row may be 2**±reach of its units
+    const Index B = at.B, H = at.H, size = B * H, ld = padded_width(H);
+    Real* packed = scratch;
+    Real* carried = packed + ld * ld;
+    Real* delta = carried + B * ld;
+    clear(scratch, ld * ld + 2 * B * ld);
+    pack<Real>(packed, H, 0, at.W, H, false, H, H);
+    const Factor<Real> factor{delta, ld, packed, H, H};
+    for (Index n = at.T - 1; n >= 0; --n) {
+        if (n < at.T - 1) multiply(carried, ld, B, H, (const Real*)nullptr, &factor, 1);
+        const Index end = (n + 1) * size;
+        for (Index b = 0; b < B; ++b) {
+            const Index row = n * B + b;
+            Real* held = carried + b * ld;
+            if (n == at.last[b]) copy(held, ld, at.gamma + b * H, H, 1, H);
+            const bool begun = n <= at.last[b];
+            std::int32_t units = begun && n < at.last[b] ? at.exponents[row + B] : 0;
+            Vector<Real> tops{};
+            for (Index j = 0; j < H; j += lanes<Real>) {
+                const Vector<Real> one = magnitude<Real>(load(held + j));
+                tops = tops > one ? tops : one;
+            }
+            Real top = 0;
+            for (Index lane = 0; lane < lanes<Real>; ++lane)
+                top = tops[lane] > top ? tops[lane] : top;
+            const std::int32_t shift = units_of(top, 0);
+            const bool far = shift != nothing && (shift > reach || shift < -reach);
+            const Real scale = !begun ? Real(0) : far ? power_of_two<Real>(-shift) : Real(1);
+            at.exponents[row] = far ? units + shift : units;
+            for (Index j = 0; j < H; j += lanes<Real>) {
+                const Index unit = row * H + j;
+                const Vector<Real> z = load_within(at.z + unit, at.z + end);
+                const Vector<Real> value = scale * load(held + j) * (1 - z * z);
+                store(delta + b * ld + j, value);
+                store_within(at.delta + unit, at.delta + end, value);
+            }
+        }
+    }
 }
 
 template <class Real>

@@ -71,6 +71,23 @@ void tanh_gradients(Index T, Index B, Index I, Index H, Address by_z, Address z,
 }
 
 template <class Real>
+void tanh_deltas(Index T, Index B, Index H, Address z, Address W, Address gamma, Address last,
+                 Address delta, Address exponents) {
+    check_sizes(T, B, 1, H);
+    const TanhDeltas<Real> at{T, B, H,
+                              array<const Real>("z", z),
+                              array<const Real>("W", W),
+                              array<const Real>("gamma", gamma),
+                              array<const std::int64_t>("last", last),
+                              array<Real>("delta", delta),
+                              array<std::int32_t>("exponents", exponents)};
+    const nb::gil_scoped_release unlocked;
+    const FloatState state;
+    Scratch<Real> scratch(scans<Real>().tanh_change_scratch(B, 1, H), false);
+    scans<Real>().tanh_deltas(at, scratch.data());
+}
+
+template <class Real>
 void tanh_change(Index T, Index B, Index I, Index H, Address u, Address z, Address initial,
                  Address W, Address dW_in, Address dW, Address db, Address delta, Address exponents,
                  Address da, Address change) {
@@ -100,6 +117,8 @@ void bind_tanh(nb::module_& module) {
     module.def("tanh_layer64", tanh_layer<double>);
     module.def("tanh_gradients32", tanh_gradients<float>);
     module.def("tanh_gradients64", tanh_gradients<double>);
+    module.def("tanh_deltas32", tanh_deltas<float>);
+    module.def("tanh_deltas64", tanh_deltas<double>);
     module.def("tanh_change32", tanh_change<float>);
     module.def("tanh_change64", tanh_change<double>);
 }
