@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gradsieve.cli import app
+from gradsieve.errors import GradsieveError
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute
+from gradsieve.experiments.store import sole_writer
 
 SMALL = ["--networks", "2", "--epochs", "2", "--tasks", "temporal_order", "--lengths", "100"]
 COLUMNS = {
@@ -51,6 +53,16 @@ def test_a_recorded_row_computes_to_the_same_number_again(small_study, tmp_path)
 def test_status_says_how_many_runs_are_done(small_study):
     said = run("table1", *SMALL, "--folder", small_study, "--status", "--json")
     assert json.loads(said.stdout) == {"table1": {"known_runs": 8, "missing": 0}}
+
+
+def test_what_there_is_can_be_written_while_another_process_computes(small_study, tmp_path):
+    words = ["table1", *SMALL, "--folder", small_study, "-o", tmp_path]
+    with sole_writer(small_study):
+        with pytest.raises(GradsieveError, match="another gradsieve reproduce"):
+            run(*words)
+        assert run(*words, "--write-only").exit_code == 0
+    written, known = (folder / "runs.csv" for folder in (tmp_path, small_study / "results"))
+    assert written.read_text() == known.read_text()
 
 
 def test_a_study_goes_on_from_a_record(small_study, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -91,7 +92,8 @@ def reproduce(
         _say_status(chosen, scope, store, as_json)
         return
     where = output or folder / "results"
-    with sole_writer(folder):
+    # What there is can be written while another process still computes.
+    with nullcontext() if write_only else sole_writer(folder):
         for name in chosen:
             plan, write = STUDIES[name]
             if not write_only:
