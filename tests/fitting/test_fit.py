@@ -108,7 +108,7 @@ def test_sequences_of_one_step_train_without_a_sieve() -> None:
     assert fitted.score.value > 0.8
 
 
-@pytest.mark.parametrize("policy", ["off", "skip", "select", "steer"])
+@pytest.mark.parametrize("policy", ["off", "skip", "select", "steer", "hold"])
 @pytest.mark.parametrize("per_step", [False, True])
 def test_every_policy_trains(policy: str, per_step: bool) -> None:
     data = first_value_classes(40, per_step=per_step)

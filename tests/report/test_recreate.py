@@ -16,7 +16,9 @@ from gradsieve.report.runs import Run, read_run
 
 
 def trained(folder: Path, about: dict[str, Any], sieve: gs.Sieve | None, task: Any) -> Run:
-    net = gs.SRN.random(task.inputs, 8, task.outputs, task.output, variance=0.02, seed=3)
+    net = gs.SRN.random(
+        task.inputs, 8, task.outputs, task.output, variance=0.02, seed=3, gain=about.get("gain", 1)
+    )
     settings = gs.training.Settings(
         sieve=sieve,
         learning_rate=1e-3,
@@ -35,6 +37,7 @@ def trained(folder: Path, about: dict[str, Any], sieve: gs.Sieve | None, task: A
     [
         (None, gs.tasks.temporal_order(length=12)),
         (gs.Sieve((-0.1, 0.1), policy="steer"), gs.tasks.temporal_order(length=12)),
+        (gs.Sieve((-0.1, 0.1), policy="hold"), gs.tasks.temporal_order(length=12)),
         (gs.Sieve(), gs.tasks.adding(length=12, convention="pascanu", tolerance=0.3)),
     ],
 )
@@ -53,6 +56,15 @@ def test_a_recipe_gives_the_same_result_bit_for_bit(
     assert run.result is not None
     assert again.test_accuracy == run.result["test_accuracy"]
     assert [record["loss"] for record in again.history] == run.column("loss")
+
+
+def test_a_recipe_begins_with_the_gain_of_the_run(tmp_path: Path) -> None:
+    about = {"network": 3, "variance": 0.02, "gain": 0.7}
+    run = trained(tmp_path / "run", about, None, gs.tasks.temporal_order(length=12))
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(str(recreate(run)), names)
+    assert [record["loss"] for record in names["run"].history] == run.column("loss")
 
 
 def test_settings_are_written_as_literals_only() -> None:

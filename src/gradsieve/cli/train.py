@@ -136,6 +136,7 @@ def train(
         about: dict[str, object] = {"label": sieve.value, "network": seed}
         if initial is None:
             about["variance"] = variance
+            about["gain"] = gain
         run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:

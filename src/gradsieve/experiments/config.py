@@ -85,6 +85,11 @@ class RunConfig:
     def option(self, name: str, default: float) -> float:
         return dict(self.options).get(name, default)
 
+    def about(self) -> dict[str, Any]:
+        """What a run's folder says of it beside its settings."""
+        about = {"label": self.label, "network": self.network, "variance": self.variance}
+        return about | {name: value for name, value in self.options if name == "gain"}
+
     def problem(self) -> tasks.Task:
         return tasks.by_name(self.task, length=self.length)
 

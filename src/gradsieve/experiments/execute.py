@@ -23,8 +23,7 @@ def execute(config_json: str, folder: str) -> dict[str, Any]:
     config = RunConfig.from_json(config_json)
     task, net, settings = config.problem(), config.initial_network(), settings_of(config)
     where = Path(folder) / config.key
-    about = {"label": config.label, "network": config.network, "variance": config.variance}
-    run = run_one(net, task, settings, where, about, stepper=stepper_of(config))
+    run = run_one(net, task, settings, where, config.about(), stepper=stepper_of(config))
     if run.stopped == "interrupted":
         raise KeyboardInterrupt
     row = {

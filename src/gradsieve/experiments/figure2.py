@@ -27,7 +27,6 @@ ARMS = (
 def history(config: RunConfig, folder: Path) -> list[dict[str, Any]]:
     """The history of one arm, with a look inside at every record."""
     settings = replace(settings_of(config), probe_every=1, stop_at=None)
-    about = {"label": config.label, "network": config.network, "variance": config.variance}
     where = folder / f"figure2-{config.key}"
     net, task = config.initial_network(), config.problem()
-    return run_one(net, task, settings, where, about, stepper=stepper_of(config)).history
+    return run_one(net, task, settings, where, config.about(), stepper=stepper_of(config)).history

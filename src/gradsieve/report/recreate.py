@@ -48,8 +48,8 @@ def _network(run: Run) -> str:
     settings = run.settings
     if settings.get("variance") is None:
         return f"net = gs.SRN.load({str(run.folder / 'initial.safetensors')!r})"
-    names = ("inputs", "hidden", "outputs", "output", "variance", "dtype")
-    arguments = {name: settings.get(name) for name in names}
+    names = ("inputs", "hidden", "outputs", "output", "variance", "dtype", "gain")
+    arguments = {name: settings[name] for name in names if name in settings}
     return _call("net = gs.SRN.random", {**arguments, "seed": settings.get("network")})
 
 
