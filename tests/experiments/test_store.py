@@ -3,7 +3,7 @@
 import pytest
 
 from gradsieve.errors import GradsieveError, InvalidFile
-from gradsieve.experiments import record, search, study
+from gradsieve.experiments import beyond, record, search, study
 from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.store import Store, sole_writer
 from gradsieve.experiments.study import Arm, Scope
@@ -107,3 +107,14 @@ def test_hold_has_a_search_of_its_own_that_a_reported_run_follows(tmp_path):
     assert [run.network for run in reported] == list(range(10))
     assert {run.options for run in reported} == {(("gain", 0.7),)}
     assert {run.label for run in reported} == {"hold+clip"}
+
+
+def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clippings(tmp_path):
+    for gain, methods in ((0.7, {"off", "hold", "start"}), (1.0, {"off", "hold"})):
+        store = Store(tmp_path / f"{gain}.sqlite")
+        scope = Scope(tasks=("adding",), lengths=(100,), epochs=30)
+        for run in beyond.plan(scope, store):
+            store.add(run, row(0.9 if run.option("gain", gain) == gain else 0.2))
+        reported = beyond.plan(scope, store)
+        assert {run.method for run in reported} == methods
+        assert all(run.option("gain", 1.0) == gain for run in reported if run.method != "off")

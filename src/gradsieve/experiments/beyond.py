@@ -9,10 +9,15 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
 LENGTHS = (100, 150, 200, 300)
-ARMS = (Arm("off", clipped=True), Arm("hold", clipped=True))
+ARMS = (Arm("off", clipped=True), Arm("hold", clipped=True), Arm("start", clipped=True))
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """Every task at each length; lengths that were asked for explicitly are kept to."""
     asked = scope if scope.lengths != Scope().lengths else replace(scope, lengths=LENGTHS)
-    return [config for cell in asked.cells() for config in cell_configs(ARMS, cell, asked, store)]
+    return [
+        config
+        for cell in asked.cells()
+        for config in cell_configs(ARMS, cell, asked, store)
+        if config.method != "start" or config.option("gain", 1.0) != 1.0  # which is clipping
+    ]

@@ -11,6 +11,7 @@
 | select      | trains on the examples whose contribution leads back                         |
 | steer       | keeps every update, adds the smallest correction along the gradient of Q     |
 | hold        | steers by the Q of the slow gradient, what keeps its direction in time       |
+| start       | begins with the gain that `hold` begins with, and does nothing more          |
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SMALL = 100  # epochs
 def sieve_of(config: RunConfig) -> Sieve | None:
     """The sieve that a method's name stands for."""
     option = config.option
-    if config.method in ("off", "random", "regularise"):
+    if config.method in ("off", "start", "random", "regularise"):
         return None
     if config.method in ("frozen", "full", "listing"):
         return Sieve(

@@ -44,7 +44,7 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
 
 def family_of(method: str, clipped: bool) -> Family:
     """Which search a method takes its settings from."""
-    if method == "hold":
+    if method in ("hold", "start"):
         return "hold"
     return "clipped" if clipped else "not clipped"
 
