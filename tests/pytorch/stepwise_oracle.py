@@ -7,6 +7,7 @@ that autograd's ∂L/∂b(n) *is* δ(n). Nothing of gradsieve is used.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -29,18 +30,32 @@ class Oracle:
     def at(self, weights: dict[str, Tensor]) -> tuple[float, float]:
         """S and Q with these weights."""
         near, far, square = 0.0, 0.0, 0.0
+        for deltas in self.long_enough(weights):
+            near += float(deltas[-1].norm())
+            far += float(deltas[0].norm())
+            square += 0.5 * float(deltas[0].square().sum())
+        return square, math.log10(near / far)
+
+    def slow_Q(self, weights: dict[str, Tensor], window: float) -> float:
+        """Q of the slow gradient with these weights, by its definition, step by step."""
+        logs = []
+        for deltas in self.long_enough(weights):
+            steps = max(1, int(window * len(deltas)))
+            hann = [math.sin(math.pi * (n + 0.5) / steps) ** 2 for n in range(steps)]
+            slow = sum(w * delta for w, delta in zip(hann, deltas, strict=False)) / sum(hann)
+            logs.append(math.log10(float(deltas[-1].norm() / slow.norm())))
+        return sum(logs) / len(logs)
+
+    def long_enough(self, weights: dict[str, Tensor]) -> Iterator[list[Tensor]]:
+        """δ(last−h) … δ(last), all layers side by side, of each example in each direction."""
         directions = 2 if self.module.bidirectional else 1
         for direction in range(directions):
             for example, length in enumerate(self.lengths):
                 h = length - 1 if self.horizon is None else self.horizon
-                if length - 1 < h or h < 1:
-                    continue
-                deltas = self.deltas(weights, example, direction)
-                near += float(torch.cat([row[-1] for row in deltas]).norm())
-                distant = torch.cat([row[-1 - h] for row in deltas])
-                far += float(distant.norm())
-                square += 0.5 * float(distant.square().sum())
-        return square, math.log10(near / far)
+                if length - 1 >= h >= 1:
+                    layers = self.deltas(weights, example, direction)
+                    steps = [torch.cat(parts) for parts in zip(*layers, strict=True)]
+                    yield steps[-1 - h :]
 
     def deltas(
         self, weights: dict[str, Tensor], example: int, direction: int

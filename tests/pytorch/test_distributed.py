@@ -31,7 +31,7 @@ def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(tmp_path):
         assert process.returncode == 0, errors
     one, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert json.dumps(one) == json.dumps(other)
-    for policy in ("skip", "steer"):
+    for policy in ("skip", "steer", "hold"):
         verdicts, _ = one[policy]
         for mine, expected in zip(verdicts, alone(policy), strict=True):
             assert mine[:2] == [expected.keep, expected.reason]
@@ -39,6 +39,8 @@ def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(tmp_path):
             if math.isfinite(expected.dS):
                 assert mine[3] == pytest.approx(expected.dS, rel=1e-5)
     assert {keep for keep, *_ in one["skip"][0]} == {True, False}
+    for policy in ("steer", "hold"):
+        assert any("steered back" in reason for _, reason, *_ in one[policy][0])
 
 
 def alone(policy: str) -> list:

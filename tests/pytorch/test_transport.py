@@ -235,5 +235,5 @@ def test_evidence_names_a_direction_that_no_gradient_of_its_own_last_step_reache
     stack = find_stacks(module)[0]
     recorder = Recorder([stack])
     module(torch.randn(T, B, INPUTS))[0][-1].sum().backward()
-    evidence = judging.gather(stack, recorder.finished()[stack], None, together=False)
+    evidence = judging.gather(stack, recorder.finished()[stack], gs.Sieve(), together=False)
     assert evidence.count == B  # of the forward direction only

@@ -20,7 +20,7 @@ def main(rank: int, directory: Path) -> None:
     distributed.init_process_group(
         "gloo", init_method=f"file://{directory}/meet", rank=rank, world_size=2
     )
-    found = {policy: train(rank, policy) for policy in ("skip", "steer")}
+    found = {policy: train(rank, policy) for policy in ("skip", "steer", "hold")}
     (directory / f"{rank}.json").write_text(json.dumps(found))
     distributed.destroy_process_group()
 

@@ -19,6 +19,7 @@ from gradsieve.torch import measure
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Call, sequences
 from gradsieve.torch.recursion import Deltas
+from gradsieve.torch.slow import SlowSum, slow_sum
 from gradsieve.torch.stack import Stack
 from gradsieve.torch.transport import StackWeights, Transport, own_direction
 
@@ -28,7 +29,7 @@ NO_GRADIENT = "not judged: no gradient at the recurrent products"
 
 @dataclass
 class Evidence:
-    """One module's calls since the last step: their transports, deltas and Q."""
+    """One module's calls since the last step: their transports, deltas and the Q of the policy."""
 
     stack: Stack
     weights: StackWeights  # as they were before the update
@@ -36,6 +37,14 @@ class Evidence:
     deltas: list[list[list[list[Deltas | None]]]]  # by call, carrier, layer, direction
     norms: Norms
     count: int  # of examples, over all processes
+    slow: SlowSum | None  # for the policy "hold"
+
+    @property
+    def measured(self) -> NormChange:
+        """S and Q, which is that of the slow gradient under "hold"; nothing is predicted yet."""
+        found = summarise(self.norms)
+        Q = found.Q if self.slow is None else self.slow.Q
+        return NormChange(found.S, math.nan, math.nan, Q, math.nan)
 
     @property
     def unjudged(self) -> str | None:
@@ -48,11 +57,11 @@ class Evidence:
 def gather(
     stack: Stack,
     calls: list[Call],
-    horizon: int | None,
+    sieve: Sieve,
     together: bool,
     memory: Memory | None = None,
 ) -> Evidence:
-    """Carry each call's last gradient back and measure its two ends."""
+    """Carry each call's last gradient back and measure its two ends, or what of it is slow."""
     with torch.no_grad():
         weights = detached(stack.weights())
         like = weights[0][0]["weight_hh"]
@@ -60,12 +69,13 @@ def gather(
             Transport(stack, weights, sequences(stack, call, like), memory) for call in calls
         ]
         deltas = [[t.deltas(carrier) for carrier in t.carriers] for t in transports]
-        found = _ends(stack, transports, deltas, None, horizon)
+        found = _ends(stack, transports, deltas, None, sieve.horizon)
         count = torch.tensor(found.count)
         if together:
             torch.distributed.all_reduce(count)
         norms = measure.norms(found, together)
-    return Evidence(stack, weights, transports, deltas, norms, int(count))
+        slow = _slow(transports, deltas, sieve, together) if sieve.policy == "hold" else None
+    return Evidence(stack, weights, transports, deltas, norms, int(count), slow)
 
 
 def predict(evidence: Evidence, sieve: Sieve, together: bool) -> NormChange:
@@ -108,6 +118,20 @@ def _ends(
             moved = None if changes is None else changes[index][number]
             parts.append(measure.ends(carrier, own, moved, horizon))
     return measure.joined(parts)
+
+
+def _slow(
+    transports: list[Transport],
+    deltas: list[list[list[list[Deltas | None]]]],
+    sieve: Sieve,
+    together: bool,
+) -> SlowSum:
+    total = SlowSum()
+    for transport, known in zip(transports, deltas, strict=True):
+        for carrier, rows in zip(transport.carriers, known, strict=True):
+            own = own_direction(carrier, rows)
+            total += slow_sum(carrier, own, sieve.horizon, sieve.window)
+    return total.over_processes() if together else total
 
 
 def detached(weights: StackWeights) -> StackWeights:

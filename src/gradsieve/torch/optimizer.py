@@ -8,7 +8,6 @@ are those of `gradsieve.sieve`; the wrapper holds the recorded calls, the counte
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,21 +16,21 @@ from typing import Any
 
 import torch
 import torch.distributed
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from gradsieve import sieve as core
-from gradsieve.change import NormChange, summarise
+from gradsieve.change import WINDOW
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.sieve import Verdict
 from gradsieve.torch import judging
+from gradsieve.torch.correction import Correction
 from gradsieve.torch.judging import Evidence
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Recorder
 from gradsieve.torch.rollback import Snapshot, moving_parameters, scale_velocity
-from gradsieve.torch.stack import Stack, find_stacks
+from gradsieve.torch.stack import find_stacks
 from gradsieve.torch.steering import q_gradient
-from gradsieve.training.step import STEERED
 
 BETWEEN = "not judged: between judged steps"
 COUNTERS = ("steps", "judged", "kept", "skipped", "steered", "stalls", "unjudged")
@@ -52,8 +51,8 @@ class Sieve(Optimizer):
     Args:
         model: where to look for recurrent modules.
         optimizer: any optimizer that holds their parameters.
-        q_range, max_change, estimator, policy, horizon, stall_after, steer_rate, orientation: as in
-            `gradsieve.Sieve`; the policy may be "skip" or "steer".
+        q_range, max_change, estimator, policy, horizon, stall_after, steer_rate, window,
+            orientation: as in `gradsieve.Sieve`; the policy may be "skip", "steer" or "hold".
         on_skip: what becomes of the velocity (momentum buffers, first moments) when a step is
             taken back: "keep" restores it exactly, "decay" lets it decay, "reset" zeroes it.
         every: judge one step in so many; those between are plain steps.
@@ -73,7 +72,7 @@ class Sieve(Optimizer):
         self,
         model: nn.Module,
         optimizer: Optimizer,
-        q_range: tuple[float, float] = (-1.0, 1.0),
+        q_range: tuple[float, float] = core.OWN_RANGE,
         max_change: float | None = None,
         estimator: str = "full",
         policy: str = "skip",
@@ -81,14 +80,15 @@ class Sieve(Optimizer):
         on_skip: str = "keep",
         stall_after: int = 50,
         steer_rate: float = 0.02,
+        window: float = WINDOW,
         orientation: str = "text",
         every: int = 1,
         synchronise: bool | None = None,
     ) -> None:
         if policy == "select":
             raise InvalidArgument(
-                "policy is 'select'; around a PyTorch optimizer it may be 'skip' or 'steer', "
-                "because step() sees the minibatch's gradient and not each example's"
+                "policy is 'select'; around a PyTorch optimizer it may be 'skip', 'steer' or "
+                "'hold', because step() sees the minibatch's gradient and not each example's"
             )
         if every < 1:
             raise InvalidArgument(f"every is {every}; it must be at least 1")
@@ -103,6 +103,7 @@ class Sieve(Optimizer):
             on_skip=on_skip,  # type: ignore[arg-type]
             stall_after=stall_after,
             steer_rate=steer_rate,
+            window=window,
             orientation=orientation,  # type: ignore[arg-type]
         )
         self.model = model
@@ -198,14 +199,14 @@ class Sieve(Optimizer):
             return
         evidence = self._evidence()
         self.counts["judged"] += 1
-        if self.sieve.policy == "steer":
+        if self.sieve.policy in ("steer", "hold"):
             self._steer(evidence, take)
         else:
             self._judge(evidence, take)
 
     def _judge(self, evidence: list[Evidence], take: Callable[[], Any]) -> None:
         waiting = [one for one in evidence if not one.unjudged]
-        depends = [one for one in waiting if self.sieve.needs_change(summarise(one.norms).Q)]
+        depends = [one for one in waiting if self.sieve.needs_change(one.measured.Q)]
         snapshot = Snapshot(self.optimizer) if depends else None
         take()
         verdicts: dict[str, Verdict] = {}
@@ -216,7 +217,7 @@ class Sieve(Optimizer):
                 change = judging.predict(one, self.sieve, self._together)
                 verdicts[one.stack.name] = self.sieve.judge(change)
             else:
-                verdicts[one.stack.name] = self.sieve.judge(_without_change(one))
+                verdicts[one.stack.name] = self.sieve.judge(one.measured)
         if snapshot is not None and not all(verdict.keep for verdict in verdicts.values()):
             snapshot.restore()
             self._skip(verdicts, take)
@@ -226,44 +227,24 @@ class Sieve(Optimizer):
     def _steer(self, evidence: list[Evidence], take: Callable[[], Any]) -> None:
         """Keep the step and add the smallest correction along ∂Q/∂w that turns Q back."""
         verdicts: dict[str, Verdict] = {}
-        slopes: list[tuple[Evidence, int, float, list[Tensor], list[Tensor]]] = []
+        corrections: list[Correction] = []
         for one in evidence:
-            Q = summarise(one.norms).Q
+            Q = one.measured.Q
             wanted = 0 if one.unjudged else self.sieve.wanted_sign(Q)
             if one.unjudged:
                 verdicts[one.stack.name] = self._unjudged(one)
             elif wanted == 0:
-                verdicts[one.stack.name] = self.sieve.judge(_without_change(one))
+                verdicts[one.stack.name] = self.sieve.judge(one.measured)
             else:
-                slope = q_gradient(one.transports, one.norms, self.sieve.horizon, self._together)
+                slope = q_gradient(one, self.sieve, self._together)
                 before = [parameter.detach().clone() for parameter in one.stack.parameters()]
-                slopes.append((one, wanted, Q, slope, before))
+                corrections.append(Correction(one.stack, wanted, Q, slope, before))
         take()
-        for one, wanted, Q, slope, before in slopes:
-            verdicts[one.stack.name] = self._correct(one.stack, wanted, Q, slope, before)
+        for correction in corrections:
+            verdict, corrected = correction.apply(self.sieve.steer_rate)
+            verdicts[correction.stack.name] = verdict
+            self.counts["steered"] += corrected
         self._note(verdicts)
-
-    def _correct(
-        self, stack: Stack, wanted: int, Q: float, slope: list[Tensor], before: list[Tensor]
-    ) -> Verdict:
-        parameters = stack.parameters()
-        moved = sum(
-            float((g.double() * (p.detach() - old)).sum())
-            for g, p, old in zip(slope, parameters, before, strict=True)
-        )
-        square = sum(float(g.double().square().sum()) for g in slope)
-        # dQ·ln 10 is the change of ln‖δ(T)‖ − ln‖δ(T−h)‖, so what leads back is −wanted.
-        predicted = -math.log(10) * moved
-        lack = self.sieve.steer_rate - wanted * predicted
-        if not (math.isfinite(lack) and math.isfinite(square) and square > 0):
-            return Verdict(True, STEERED[wanted] + ": no way found", Q)
-        if lack > 0:
-            self.counts["steered"] += 1
-            with torch.no_grad():
-                for parameter, g in zip(parameters, slope, strict=True):
-                    parameter.sub_(g, alpha=wanted * lack / (math.log(10) * square))
-        change = wanted * max(self.sieve.steer_rate, wanted * predicted)
-        return Verdict(True, STEERED[wanted], Q, math.nan, change)
 
     def _skip(self, verdicts: dict[str, Verdict], take: Callable[[], Any] | None) -> None:
         """The step has been taken back: the velocity's fate, and the end of a stall."""
@@ -318,9 +299,7 @@ class Sieve(Optimizer):
         self._memory.reset()
         stacks = self.stacks if self._together else list(finished)
         return [
-            judging.gather(
-                stack, finished.get(stack, []), self.sieve.horizon, self._together, self._memory
-            )
+            judging.gather(stack, finished.get(stack, []), self.sieve, self._together, self._memory)
             for stack in stacks
         ]
 
@@ -379,11 +358,6 @@ class Sieve(Optimizer):
 
     def __repr__(self) -> str:
         return f"Sieve({self.optimizer!r}, {self.sieve})"
-
-
-def _without_change(evidence: Evidence) -> NormChange:
-    measured = summarise(evidence.norms)
-    return replace(measured, dS=math.nan, relative=math.nan, dQ=math.nan)
 
 
 def _needs_closure(optimizer: Optimizer) -> bool:

@@ -1,59 +1,103 @@
 """The gradient of Q by the weights, by double backward through an unfused cell.
 
-It is asked for only where Q is out of range under the policy "steer". The call
-is run again step by step with a graph, in float64 so that vanished deltas are still numbers:
+It is asked for only where Q is out of range under the policies "steer" and "hold". The call is run
+again step by step with a graph, in float64 so that vanished deltas are still numbers:
 δ = ∂⟨γ, h(last)⟩/∂a is one backward, and ∂Q/∂w the second.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from gradsieve.flow import Norms
+from gradsieve.sieve import Sieve
 from gradsieve.torch import cells
 from gradsieve.torch.cells import State
 from gradsieve.torch.forward import in_own_time
+from gradsieve.torch.judging import Evidence
 from gradsieve.torch.measure import far_steps
+from gradsieve.torch.slow import window_weights
 from gradsieve.torch.stack import LayerWeights
 from gradsieve.torch.transport import Carrier, StackWeights, Transport
 
 WIDE = torch.float64
+Share = Callable[[Carrier, Tensor], Tensor]  # of a carrier and its deltas, (T,B,·)
 
 
-def q_gradient(
-    transports: list[Transport], totals: Norms, horizon: int | None, together: bool
-) -> list[Tensor]:
-    """∂Q/∂(parameter) for the parameters of the module whose calls these are."""
-    stack = transports[0].stack
-    parameters = stack.parameters()
-    near = math.ldexp(totals.near_norm, totals.near_exponent)
-    far = math.ldexp(totals.far_norm, totals.far_exponent)
+def q_gradient(evidence: Evidence, sieve: Sieve, together: bool) -> list[Tensor]:
+    """∂Q/∂(parameter) for the parameters of one module; of the slow Q under "hold"."""
+    parameters = evidence.stack.parameters()
+    share = _share(evidence, sieve)
     gradients = [torch.zeros_like(parameter) for parameter in parameters]
-    for transport in transports if near > 0 and far > 0 else []:
-        with torch.enable_grad():
-            # ∂ log10(near/far) = (∂near/near − ∂far/far)/ln 10, where near and far are sums over
-            # all calls and processes of which this call is one.
-            share = _share(transport, horizon, near, far)
-            found = torch.autograd.grad(share, parameters, allow_unused=True)
-        gradients = [
-            old if new is None else old + new for old, new in zip(gradients, found, strict=True)
-        ]
+    if share is not None:
+        for transport in evidence.transports:
+            with torch.enable_grad():
+                found = torch.autograd.grad(_sum(transport, share), parameters, allow_unused=True)
+            gradients = [
+                old if new is None else old + new for old, new in zip(gradients, found, strict=True)
+            ]
     if together:
         for gradient in gradients:
             torch.distributed.all_reduce(gradient)
     return gradients
 
 
-def _share(transport: Transport, horizon: int | None, near: float, far: float) -> Tensor:
-    weights = _widened(transport.stack.weights())
-    products, after = _run(transport, weights)
+def _share(evidence: Evidence, sieve: Sieve) -> Share | None:
+    """What one carrier adds to Q, to first order; None where Q has no derivative.
+
+    Q is of sums over all calls, directions and processes, of which each carrier is a part. They are
+    known, so that the parts can be differentiated one by one.
+    """
+    if evidence.slow is not None:
+        return _slow_share(sieve, evidence.slow.count) if evidence.slow.count else None
+    totals = evidence.norms
+    near = math.ldexp(totals.near_norm, totals.near_exponent)
+    far = math.ldexp(totals.far_norm, totals.far_exponent)
+    return _ends_share(sieve, near, far) if near > 0 and far > 0 else None
+
+
+def _ends_share(sieve: Sieve, near: float, far: float) -> Share:
+    """∂ log10(near/far) = (∂near/near − ∂far/far)/ln 10."""
+
+    def share(carrier: Carrier, deltas: Tensor) -> Tensor:
+        far_step, usable = far_steps(carrier, sieve.horizon)
+        near_norms = _norms(_at(deltas, carrier.last, usable))
+        far_norms = _norms(_at(deltas, far_step, usable))
+        return (near_norms.sum() / near - far_norms.sum() / far) / math.log(10)
+
+    return share
+
+
+def _slow_share(sieve: Sieve, count: int) -> Share:
+    """∂ mean log10(‖δ(last)‖/‖s‖), the mean over the examples that count."""
+
+    def share(carrier: Carrier, deltas: Tensor) -> Tensor:
+        usable = far_steps(carrier, sieve.horizon)[1]
+        weights = window_weights(carrier, sieve.horizon, sieve.window)
+        slow = torch.einsum("nb,nbk->bk", torch.from_numpy(weights).to(deltas.device), deltas)
+        near_norms = _norms(_at(deltas, carrier.last, usable))
+        slow_norms = _norms(slow[usable])
+        counts = (near_norms > 0) & (slow_norms > 0)
+        return (near_norms[counts].log10() - slow_norms[counts].log10()).sum() / count
+
+    return share
+
+
+def _at(deltas: Tensor, step: Tensor, usable: Tensor) -> Tensor:
+    """(N,·): the deltas of the usable examples, each at its own step."""
+    examples = torch.arange(step.shape[0], device=step.device)[usable]
+    return deltas[step[usable], examples]
+
+
+def _sum(transport: Transport, share: Share) -> Tensor:
+    """The shares of all carriers of one call, with a graph."""
+    products, after = _run(transport, _widened(transport.stack.weights()))
     total = torch.zeros((), dtype=WIDE, device=after[0][0][0].device)
     for carrier in transport.carriers:
-        ends = _end_norms(carrier, products, after, horizon)
-        total = total + (ends[0] / near - ends[1] / far) / math.log(10)
+        total = total + share(carrier, _deltas(carrier, products, after))
     return total
 
 
@@ -95,13 +139,10 @@ def _run_layer(
     return products, tuple(torch.stack(part) for part in zip(*states, strict=True))
 
 
-def _end_norms(
-    carrier: Carrier,
-    products: list[list[list[Tensor]]],
-    after: list[list[State]],
-    horizon: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Σ‖δ(T)‖ and Σ‖δ(T−h)‖ of one carrier, with a graph."""
+def _deltas(
+    carrier: Carrier, products: list[list[list[Tensor]]], after: list[list[State]]
+) -> Tensor:
+    """δ(1) … δ(T) of one carrier, (T,B,·), all layers side by side, with a graph."""
     direction = carrier.direction
     surrogate = torch.stack(
         [
@@ -110,17 +151,11 @@ def _end_norms(
             for state, injected in zip(row[direction], entering, strict=True)
         ]
     ).sum()
-    far, usable = far_steps(carrier, horizon)
-    examples = torch.arange(far.shape[0], device=far.device)[usable]
     nodes = [node for row in products for node in row[direction]]
     found = torch.autograd.grad(surrogate, nodes, create_graph=True, materialize_grads=True)
     steps = len(products[0][direction])
     layers = [torch.stack(found[start : start + steps]) for start in range(0, len(found), steps)]
-
-    def norm_at(step: Tensor) -> Tensor:
-        return _norms(torch.cat([d[step[usable], examples].flatten(1) for d in layers], 1)).sum()
-
-    return norm_at(carrier.last), norm_at(far)
+    return torch.cat([layer.flatten(2) for layer in layers], 2)
 
 
 def _norms(deltas: Tensor) -> Tensor:
