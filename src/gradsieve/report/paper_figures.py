@@ -94,7 +94,8 @@ def _inside(
     all_epochs = [record["epoch"] for record in history]
     Q = [math.nan if record["Q"] is None else record["Q"] for record in history]
     axes[2].axhspan(*q_range, color=GREEN, alpha=0.15, label="safe range")
-    axes[2].plot(all_epochs, Q, color=BLUE, lw=1, label="Q")
+    measure = "slow Q" if name.startswith("hold") else "Q"
+    axes[2].plot(all_epochs, Q, color=BLUE, lw=1, label=measure)
     axes[2].set_yscale("symlog", linthresh=2)
     axes[2].yaxis.set_major_formatter(ScalarFormatter())
     axes[3].plot(all_epochs, [r["accuracy"] for r in history], color=BLUE, lw=1, label="accuracy")
