@@ -186,6 +186,38 @@ def test_steering_holds_Q_where_plain_training_lets_it_go():
     assert finals["steer"] < 1.3
 
 
+@pytest.mark.parametrize("policy", ["steer", "hold"])
+@pytest.mark.parametrize("q_range", [(-9.0, 9.0), (-9.0, -8.0)])  # in range, and to be corrected
+def test_max_change_bounds_steered_steps_too(policy, q_range):
+    model = Classifier(nn.RNN)
+    inner = _sgd(model, lr=1e-6)
+    settings = {"policy": policy, "q_range": q_range, "stall_after": 10}
+    for max_change, keep in ((10.0, True), (1e-12, False)):
+        optimizer = gst.Sieve(model, inner, max_change=max_change, **settings)
+        backward(model, batch())
+        before = contents(inner)
+        optimizer.step()
+        optimizer.close()
+        assert optimizer.last.keep == keep
+        assert (optimizer.last.reason == "change too large") == (not keep)
+        assert (contents(inner) == before) == (not keep)
+        assert optimizer.counts["steered"] == (keep and q_range[1] < 0)
+
+
+@pytest.mark.parametrize("policy", ["steer", "hold"])
+def test_a_step_whose_Q_is_not_a_number_is_not_steered_but_left_out(policy):
+    model = Classifier(nn.RNN)
+    optimizer = gst.Sieve(model, _sgd(model), policy=policy)
+    before = contents(optimizer.optimizer)
+    (calls,) = optimizer.recorder.calls.values()
+    backward(model, batch())
+    calls[0].gradients["outputs"][-1, 0, 0] = math.nan  # while the weights' gradient is finite
+    optimizer.step()
+    assert not optimizer.last.keep
+    assert optimizer.last.reason == "not finite"
+    assert contents(optimizer.optimizer) == before
+
+
 def test_every_bounds_how_often_steps_are_judged():
     model = Classifier()
     optimizer = gst.Sieve(model, _sgd(model), every=4, **KEEP_ALL)

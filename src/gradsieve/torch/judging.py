@@ -14,7 +14,7 @@ import torch
 
 from gradsieve.change import NormChange, summarise
 from gradsieve.flow import Norms
-from gradsieve.sieve import Sieve, Verdict
+from gradsieve.sieve import TOO_LARGE, Sieve, Verdict
 from gradsieve.torch import measure
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Call, sequences
@@ -91,6 +91,16 @@ def predict(evidence: Evidence, sieve: Sieve, together: bool) -> NormChange:
         ]
         found = _ends(evidence.stack, evidence.transports, evidence.deltas, changes, sieve.horizon)
         return summarise(measure.norms(found, together))
+
+
+def too_large(evidence: Evidence, sieve: Sieve, together: bool) -> Verdict | None:
+    """A refusal, if the step as it now stands changes the far norm by more than `max_change`."""
+    if evidence.unjudged or sieve.max_change is None:
+        return None
+    change = predict(evidence, sieve, together)
+    if not abs(change.relative) > sieve.max_change:
+        return None
+    return Verdict(False, TOO_LARGE, evidence.measured.Q, change.dS, change.relative)
 
 
 def overall(verdicts: Mapping[str, Verdict], sieve: Sieve) -> Verdict:

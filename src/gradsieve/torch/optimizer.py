@@ -8,6 +8,7 @@ are those of `gradsieve.sieve`; the wrapper holds the recorded calls, the counte
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -234,17 +235,33 @@ class Sieve(Optimizer):
             if one.unjudged:
                 verdicts[one.stack.name] = self._unjudged(one)
             elif wanted == 0:
-                verdicts[one.stack.name] = self.sieve.judge(one.measured)
+                known = not math.isnan(Q)
+                reason = core.IN_RANGE if known else core.NOT_FINITE
+                verdicts[one.stack.name] = Verdict(known, reason, Q)
             else:
                 slope = q_gradient(one, self.sieve, self._together)
                 before = [parameter.detach().clone() for parameter in one.stack.parameters()]
                 corrections.append(Correction(one.stack, wanted, Q, slope, before))
+        if not all(verdict.keep for verdict in verdicts.values()):
+            self._skip(verdicts, None)
+            return
+        snapshot = None if self.sieve.max_change is None else Snapshot(self.optimizer)
         take()
+        steered = 0
         for correction in corrections:
             verdict, corrected = correction.apply(self.sieve.steer_rate)
             verdicts[correction.stack.name] = verdict
-            self.counts["steered"] += corrected
-        self._note(verdicts)
+            steered += corrected
+        for one in evidence:
+            refused = judging.too_large(one, self.sieve, self._together)
+            if refused is not None:
+                verdicts[one.stack.name] = refused
+        if snapshot is not None and not all(verdict.keep for verdict in verdicts.values()):
+            snapshot.restore()
+            self._skip(verdicts, take)
+        else:
+            self.counts["steered"] += steered
+            self._note(verdicts)
 
     def _skip(self, verdicts: dict[str, Verdict], take: Callable[[], Any] | None) -> None:
         """The step has been taken back: the velocity's fate, and the end of a stall."""
