@@ -40,6 +40,9 @@ def test_norms_fall_by_the_known_factor_and_reach_is_where_they_leave_the_range(
     slope = math.log10(gain)
     assert logs == pytest.approx([logs[0] + lag * slope for lag in range(40)], abs=1e-4)
     assert reading["RNN/layer0/Q"] == pytest.approx(-39 * slope, abs=1e-3)
+    hann = [math.sin(math.pi * (n + 0.5) / 28) ** 2 for n in range(28)]  # 0.7 of 40 steps
+    slow = sum(w * gain ** (39 - n) for n, w in enumerate(hann)) / sum(hann)
+    assert reading["RNN/layer0/slow_Q"] == pytest.approx(-math.log10(slow), abs=1e-3)
     expected = 39 if gain == 1.0 else math.floor(1 / abs(slope))
     assert reading["RNN/layer0/reach"] == expected
 

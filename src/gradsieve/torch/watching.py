@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from gradsieve.change import WINDOW
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.torch.diagnosis import Diagnosis, LayerReading, diagnose
 from gradsieve.torch.judging import detached
 from gradsieve.torch.lags import norms_by_lag, reach
 from gradsieve.torch.record import Call, Recorder, sequences
 from gradsieve.torch.saturation import saturated_share
+from gradsieve.torch.slow import slow_sum
 from gradsieve.torch.stack import Stack, find_stacks
 from gradsieve.torch.transport import StackWeights, Transport, own_direction
 
@@ -106,6 +108,7 @@ class Watch:
                 self.layers.append(seen)
                 self.curves[name] = logs
                 self.last[f"{name}/Q"] = seen.Q
+                self.last[f"{name}/slow_Q"] = slow_sum(carrier, [own], None, WINDOW).Q
                 self.last[f"{name}/reach"] = float(seen.reach)
                 for gate, share in seen.saturated.items():
                     self.last[f"{name}/saturated/{gate}"] = share
