@@ -70,7 +70,10 @@ def figure2(arms: Sequence[tuple[str, list[dict[str, Any]], tuple[float, float]]
         high = max(image.get_array().max() for image in images)
         for image in images:
             image.set_clim(max(low, high - 20), high)
-        figure.colorbar(images[0], ax=list(axes[0]), label="log10 ‖δ‖", extend="min")
+        bar = figure.colorbar(
+            images[0], ax=axes, extend="min", shrink=0.22, anchor=(0.0, 1.0), aspect=12, pad=0.01
+        )
+        bar.set_label("log10 ‖δ‖")
     return figure
 
 
