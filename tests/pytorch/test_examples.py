@@ -35,6 +35,14 @@ def test_motion_classifier_learns_more_than_a_guess():
     assert results["steer"][0]["Q"] < results["plain"][0]["Q"]
 
 
+def test_temporal_order_torch_holds_the_slow_gradient(capsys):
+    results = example("temporal_order_torch").main(length=20, updates=40, seeds=1)
+    clipped, held = results["clip"][0], results["clip and hold"][0]
+    assert clipped["steered"] == 0 < held["steered"]
+    assert held["Q"] < clipped["Q"]
+    assert "a guess gets 25 %" in capsys.readouterr().out
+
+
 def test_character_model_is_watched_and_sieved():
     results = example("character_model").main(updates=8, seeds=1, file=None)
     for runs in results.values():
