@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.own_data import (
     FeatureOption,
     KindOption,
@@ -71,12 +72,8 @@ def fit(
         typer.Option(help="On copies of the training sequences; searched by default."),
     ] = None,
     sieve: Annotated[Sieving, typer.Option(help="What the sieve does.")] = Sieving.steer,
-    q_min: Annotated[
-        float | None, typer.Option(help="Lower end of the safe range of Q: -1, or -2 to hold.")
-    ] = None,
-    q_max: Annotated[
-        float | None, typer.Option(help="Upper end of the safe range of Q: 1, or 0.5 to hold.")
-    ] = None,
+    q_min: LowestQ = None,
+    q_max: HighestQ = None,
     clip: Annotated[float, typer.Option(help="Largest norm of a gradient; 0 is none.")] = 1.0,
     momentum: Annotated[float, typer.Option(help="Of the velocity.")] = 0.9,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,

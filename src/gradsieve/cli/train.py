@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from gradsieve import tasks
+from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.network import SRN
 from gradsieve.sieve import Sieve, safe_range
@@ -50,12 +51,8 @@ def train(
             "slow gradient (with --clip 1 --learning-rate 1e-3)."
         ),
     ] = Policy.skip,
-    q_min: Annotated[
-        float | None, typer.Option(help="Lower end of the safe range of Q: -1, or -2 to hold.")
-    ] = None,
-    q_max: Annotated[
-        float | None, typer.Option(help="Upper end of the safe range of Q: 1, or 0.5 to hold.")
-    ] = None,
+    q_min: LowestQ = None,
+    q_max: HighestQ = None,
     max_change: Annotated[
         float | None, typer.Option(help="r0: the largest relative change of the far norm.")
     ] = None,
