@@ -52,8 +52,9 @@ class Sieve(Optimizer):
     Args:
         model: where to look for recurrent modules.
         optimizer: any optimizer that holds their parameters.
-        q_range, max_change, estimator, policy, horizon, stall_after, steer_rate, window,
-            orientation: as in `gradsieve.Sieve`; the policy may be "skip", "steer" or "hold".
+        policy: "skip", "steer" or "hold".
+        q_range, max_change, estimator, horizon, stall_after, steer_rate, window, orientation: as in
+            `gradsieve.Sieve`.
         on_skip: what becomes of the velocity (momentum buffers, first moments) when a step is
             taken back: "keep" restores it exactly, "decay" lets it decay, "reset" zeroes it.
         every: judge one step in so many; those between are plain steps.
