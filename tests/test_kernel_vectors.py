@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsieve.kernel import move, norm, propose
+from gradsieve.kernel import move, norm, observe, propose, scaled
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 vectors = st.tuples(
@@ -67,6 +67,34 @@ def test_a_move_to_what_is_not_finite_is_not_made(dtype, bad, position):
     assert not move(weights, update)
 
 
+@given(vectors)
+def test_the_mean_square_is_a_running_one_in_double_precision(vector):
+    gradients = [drawn(*vector, seed=seed) for seed in range(3)]
+    mean_square = np.zeros(vector[0])
+    expected = np.zeros(vector[0])
+    for gradient in gradients:
+        observe(0.9, gradient, mean_square)
+        expected = 0.9 * expected + (1 - 0.9) * gradient.astype(np.float64) ** 2
+    np.testing.assert_allclose(mean_square, expected, rtol=1e-12)
+
+
+@given(vectors)
+def test_scaling_divides_by_the_root_of_the_mean_square(vector):
+    gradient = drawn(*vector)
+    mean_square = drawn(vector[0], vector[1], np.float64, seed=1) ** 2
+    found = scaled(gradient, mean_square, 0.75, 1e-3)
+    assert found.dtype == gradient.dtype
+    expected = gradient.astype(np.float64) / (np.sqrt(mean_square / 0.75) + 1e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 3e38])
+def test_the_square_of_a_float32_neither_overflows_nor_vanishes(size):
+    gradient, mean_square = np.full(5, size, np.float32), np.zeros(5)
+    observe(0.5, gradient, mean_square)
+    np.testing.assert_allclose(scaled(gradient, mean_square, 0.5, 0.0), 1, rtol=1e-6)
+
+
 def test_vectors_that_do_not_fit_raise():
     vector = np.zeros(4, np.float32)
     with pytest.raises(ValueError, match=r"gradient has shape \(3\); it must be \(4\)"):
@@ -74,6 +102,13 @@ def test_vectors_that_do_not_fit_raise():
     with pytest.raises(ValueError, match=r"update has shape \(3\); it must be \(4\)"):
         move(vector, vector[:3])
     for call in (
+        lambda: observe(0.9, vector, np.zeros(3)),
+        lambda: scaled(vector, np.zeros(3), 1.0, 0.0),
+    ):
+        with pytest.raises(ValueError, match=r"mean_square has shape \(3\); it must be \(4\)"):
+            call()
+    for call in (
+        lambda: observe(0.9, vector, vector),
         lambda: norm(vector[::2]),
         lambda: norm(np.zeros((2, 2), np.float32)),
         lambda: norm([1.0]),

@@ -5,6 +5,7 @@ import pytest
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.experiments import beyond, record, search, study
 from gradsieve.experiments.config import Cell, RunConfig
+from gradsieve.experiments.methods import settings_of
 from gradsieve.experiments.store import Store, sole_writer
 from gradsieve.experiments.study import Arm, Scope
 
@@ -109,6 +110,37 @@ def test_hold_has_a_search_of_its_own_that_a_reported_run_follows(tmp_path):
     assert {run.label for run in reported} == {"hold+clip"}
 
 
+def test_of_equally_solved_ones_the_fewer_updates_win(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    for run in search.configs(ADDING, "scaled hold", epochs=30, networks=3):
+        quick = {"updates": 5, "validation_loss": 0.2} if run.clip == 2.0 else {}
+        store.add(run, row(1.0, **quick))
+    assert search.choose(store, ADDING, "scaled hold", 30, 3).clip == 2.0
+
+
+def test_an_arm_whose_search_is_done_runs_beside_the_searches_of_others(tmp_path):
+    store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
+    arms = (Arm("off", clipped=True, scaled=True), Arm("hold", clipped=True, scaled=True))
+    for run in search.configs(ADDING, "scaled hold", epochs=30, networks=10):
+        assert run.label == "hold+rms+clip"
+        store.add(run, row(0.5))
+    wanted = study.cell_configs(arms, ADDING, scope, store)
+    assert {run.label for run in wanted if run.network in search.NETWORKS} == {"rms+clip"}
+    assert [run.label for run in wanted if run.network < 1000] == 10 * ["hold+rms+clip"]
+    assert study.cell_configs(arms, ADDING, Scope(arms=("clip",)), store) == []
+    only = Scope(epochs=30, arms=("hold+rms+clip",))
+    assert {run.label for run in study.cell_configs(arms, ADDING, only, store)} == set(only.arms)
+
+
+def test_a_scaled_run_is_scaled_and_cooled_down(tmp_path):
+    store, arm = Store(tmp_path / "store.sqlite"), Arm("hold", clipped=True, scaled=True)
+    settings = settings_of(study.cell_configs((arm,), ADDING, Scope(), store)[0])
+    assert (settings.rms_decay, settings.cooldown) == (0.999, 1.0)
+    assert settings.sieve.policy == "hold"
+    plain = settings_of(config(0))
+    assert (plain.rms_decay, plain.cooldown) == (None, None)
+
+
 def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clippings(tmp_path):
     for gain, methods in ((0.7, {"off", "hold", "start"}), (1.0, {"off", "hold"})):
         store = Store(tmp_path / f"{gain}.sqlite")
@@ -117,4 +149,5 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
             store.add(run, row(0.9 if run.option("gain", gain) == gain else 0.2))
         reported = beyond.plan(scope, store)
         assert {run.method for run in reported} == methods
-        assert all(run.option("gain", 1.0) == gain for run in reported if run.method != "off")
+        started = [run for run in reported if run.label in ("hold+clip", "start+clip")]
+        assert all(run.option("gain", 1.0) == gain for run in started)

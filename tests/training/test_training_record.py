@@ -39,6 +39,12 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     assert found.progress == progress
     for name, array in (("weights", weights), ("velocity", velocity), ("best", best)):
         assert np.array_equal(getattr(found, name), array)
+    mean_square = rng.normal(size=40) ** 2
+    scaled = Checkpoint(weights, velocity, best, progress, mean_square, seen=7)
+    folder.save_checkpoint(scaled)
+    found = folder.load_checkpoint(weights, scaled=True)
+    assert np.array_equal(found.mean_square, mean_square)
+    assert found.seen == 7
     first = vars(Progress())
     folder.save_checkpoint(Checkpoint(weights, velocity, best, first))
     assert folder.load_checkpoint(weights).progress == first

@@ -14,6 +14,7 @@ from gradsieve.training import Settings
     [
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
+        Settings(rms_decay=0.99, cooldown=0.25),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
 )
@@ -43,6 +44,11 @@ def test_the_defaults_are_the_papers_protocol():
         ({"momentum": math.nan}, "momentum"),
         ({"clip": 0}, "clip"),
         ({"clip": math.nan}, "clip"),
+        ({"rms_decay": 1}, "rms_decay"),
+        ({"rms_decay": 0}, "rms_decay"),
+        ({"cooldown": 0}, "cooldown"),
+        ({"cooldown": 1.1}, "cooldown"),
+        ({"cooldown": math.nan}, "cooldown"),
         ({"sizes": (1, 2)}, "sizes"),
         ({"sizes": (0, 1, 1)}, "sizes"),
         ({"seed": -1}, "seed"),
@@ -54,3 +60,10 @@ def test_the_defaults_are_the_papers_protocol():
 def test_settings_that_cannot_be_are_named(wrong, names):
     with pytest.raises(gs.InvalidArgument, match=names):
         Settings(**wrong)
+
+
+def test_the_rate_falls_over_the_cooldown_and_only_then():
+    assert {Settings(epochs=10).rate_in(epoch) for epoch in range(10)} == {1e-5}
+    cooled = Settings(learning_rate=1.0, epochs=10, cooldown=0.5)
+    rates = [cooled.rate_in(epoch) for epoch in range(10)]
+    assert rates == pytest.approx([1, 1, 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import gradsieve as gs
 from gradsieve.sieve import NOT_FINITE, STALL_BROKEN, TOO_LARGE
@@ -68,6 +69,40 @@ def test_clipping_shortens_a_long_gradient_and_leaves_a_short_one(engine, proble
         assert outcome.gradient_norm == pytest.approx(norm)
         expected = -RATE * gradient * (length / norm)
         np.testing.assert_allclose(stepper.net.flat - net.flat, expected, rtol=1e-6, atol=1e-12)
+
+
+@every_engine
+def test_scaled_steps_are_those_of_adam_without_its_momentum(engine, problem):
+    net, u, t, starts = problem
+    stepper = stepper_for(problem, engine, momentum=0.0, rms_decay=0.9)
+    weights = torch.tensor(net.flat.copy(), requires_grad=True)
+    adam = torch.optim.Adam([weights], lr=RATE, betas=(0.0, 0.9), eps=1e-12)
+    for _ in range(4):
+        truth = Autograd(net.replaced(weights.detach().numpy()), u, t)
+        weights.grad = torch.tensor(truth.gradient_of(truth.loss))
+        adam.step()
+        stepper.step(u, t, starts)
+        np.testing.assert_allclose(stepper.net.flat, weights.detach(), rtol=1e-6, atol=1e-9)
+
+
+@every_engine
+def test_a_scaled_step_is_clipped_after_it_was_scaled(engine, problem):
+    net, u, t, starts = problem
+    scaled = np.sign(plain_gradient(problem))  # the first gradient over the root of its square
+    stepper = stepper_for(problem, engine, rms_decay=0.9, clip=0.5)
+    stepper.step(u, t, starts)
+    expected = -RATE * 0.5 * scaled / np.linalg.norm(scaled)
+    np.testing.assert_allclose(stepper.net.flat - net.flat, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_what_is_skipped_is_seen_by_the_scaling_once(problem):
+    _, u, t, starts = problem
+    proposal = -np.sign(plain_gradient(problem))
+    sieve, _ = sieve_around(problem, proposal, lead_back=False, stall_after=1)
+    stepper = stepper_for(problem, sieve=sieve, rms_decay=0.9)
+    assert stepper.step(u, t, starts).stalled
+    assert stepper.scaling.seen == 1
+    np.testing.assert_allclose(stepper.scaling.mean_square, 0.1 * plain_gradient(problem) ** 2)
 
 
 @every_engine

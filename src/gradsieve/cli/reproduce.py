@@ -43,6 +43,10 @@ def reproduce(
         list[str] | None, typer.Option(help=f"Only these tasks; any of {', '.join(TASKS)}.")
     ] = None,
     lengths: Annotated[list[int] | None, typer.Option(help="Only these lengths.")] = None,
+    arms: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these arms, by their names in the tables, e.g. clip."),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at a time; this machine's cores by default.")
     ] = None,
@@ -81,7 +85,9 @@ def reproduce(
     unknown = set(tasks or ()) - set(TASKS)
     if unknown:
         raise InvalidArgument(f"--tasks: {', '.join(unknown)}; it may be {', '.join(TASKS)}")
-    scope = Scope(tuple(tasks or TASKS), tuple(lengths or (100, 150)), networks, epochs)
+    scope = Scope(
+        tuple(tasks or TASKS), tuple(lengths or (100, 150)), networks, epochs, tuple(arms or ())
+    )
     chosen = list(STUDIES) if study is Study.all else [study.value]
     console = Console(stderr=True)
     store = Store(folder / "store.sqlite")

@@ -98,11 +98,13 @@ def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs:
 
 
 def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
-    _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against="clip")
+    _write_accuracies(
+        "beyond", beyond.plan(scope, store), scope, store, output, ("clip", "rms+clip")
+    )
 
 
 def write_rescue(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
-    _write_accuracies("rescue", rescue.plan(scope, store), scope, store, output, against="clip")
+    _write_accuracies("rescue", rescue.plan(scope, store), scope, store, output, ("clip",))
 
 
 def _write_accuracies(
@@ -111,7 +113,7 @@ def _write_accuracies(
     scope: Scope,
     store: Store,
     output: Path,
-    against: str = "off",
+    against: Sequence[str] = ("off",),
 ) -> None:
     """The table of what there is, its figure, and the record of every row in the store."""
     planned = paper_tables.cells([config for config in configs if config.network < 1000], store)

@@ -48,7 +48,7 @@ def train(
         Policy,
         typer.Option(
             help="Skip minibatches, select examples, steer along the gradient of Q, or hold the "
-            "slow gradient (with --clip 1 --learning-rate 1e-3)."
+            "slow gradient (with --rms-decay 0.999 --clip 1 --learning-rate 1e-3)."
         ),
     ] = Policy.skip,
     q_min: LowestQ = None,
@@ -60,6 +60,17 @@ def train(
     momentum: Annotated[float, typer.Option(help="Of the velocity.")] = 0.9,
     clip: Annotated[
         float | None, typer.Option(help="Largest norm of the summed gradient; none by default.")
+    ] = None,
+    rms_decay: Annotated[
+        float | None,
+        typer.Option(
+            help="Scale each weight's gradient by its mean square of this memory before it is "
+            "clipped (RMSprop), e.g. 0.999; not by default."
+        ),
+    ] = None,
+    cooldown: Annotated[
+        float | None,
+        typer.Option(help="The last share of the epochs, over which the rate falls to zero."),
     ] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
     epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 2000,
@@ -104,6 +115,8 @@ def train(
         learning_rate=learning_rate,
         momentum=momentum,
         clip=clip,
+        rms_decay=rms_decay,
+        cooldown=cooldown,
         batch=batch,
         epochs=epochs,
         iterations=iterations,

@@ -1,4 +1,7 @@
-"""Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences."""
+"""Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences.
+
+With and without RMSprop's scaling, so that it is seen what each of the two is worth.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
 LENGTHS = (100, 150, 200, 300)
-ARMS = (Arm("off", clipped=True), Arm("hold", clipped=True), Arm("start", clipped=True))
+ARMS = (
+    Arm("off", clipped=True),
+    Arm("start", clipped=True),
+    Arm("hold", clipped=True),
+    Arm("off", clipped=True, scaled=True),
+    Arm("hold", clipped=True, scaled=True),
+)
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:

@@ -30,6 +30,13 @@ class Cell:
         return f"{self.task}, T={self.length}{begun}"
 
 
+def label_of(method: str, scaled: bool, clipped: bool) -> str:
+    """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
+    parts = [method] if method != "off" else []
+    parts += ["rms"] * scaled + ["clip"] * clipped
+    return "+".join(parts) or "off"
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """What one network is trained on and how. Its result is a pure function of this value.
@@ -43,7 +50,8 @@ class RunConfig:
         clip: largest norm of that gradient, or None.
         epochs: of 50 minibatches of 10, as in the paper.
         variance: of the initial weights.
-        options: further settings of the method, by name; `gain` is that of the initial network.
+        options: further settings by name: `gain` of the initial network, `rms_decay` and `cooldown`
+            of `Settings`, and those of the method.
     """
 
     task: str
@@ -59,10 +67,8 @@ class RunConfig:
 
     @property
     def label(self) -> str:
-        """`off`, `clip`, or the method's name, with `+clip` where the gradient is clipped too."""
-        if self.clip is None:
-            return self.method
-        return "clip" if self.method == "off" else f"{self.method}+clip"
+        scaled = "rms_decay" in dict(self.options)
+        return label_of(self.method, scaled, self.clip is not None)
 
     @property
     def cell(self) -> Cell:

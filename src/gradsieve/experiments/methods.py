@@ -12,6 +12,8 @@
 | steer       | keeps every update, adds the smallest correction along the gradient of Q     |
 | hold        | steers by the Q of the slow gradient, what keeps its direction in time       |
 | start       | begins with the gain that `hold` begins with, and does nothing more          |
+
+Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ def settings_of(config: RunConfig) -> Settings:
         sieve=sieve_of(config),
         learning_rate=config.learning_rate,
         clip=config.clip,
+        rms_decay=dict(config.options).get("rms_decay"),
+        cooldown=dict(config.options).get("cooldown"),
         epochs=config.epochs,
         seed=config.network,
         sizes=SIZES if config.epochs >= SMALL else SMALL_SIZES,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsieve.experiments import search
-from gradsieve.experiments.config import REPORTED, TASKS, Cell, RunConfig
+from gradsieve.experiments.config import REPORTED, TASKS, Cell, RunConfig, label_of
 from gradsieve.experiments.store import Store
 
 
@@ -18,6 +18,7 @@ class Scope:
     lengths: tuple[int, ...] = (100, 150)
     networks: int = len(REPORTED)
     epochs: int = 2000
+    arms: tuple[str, ...] = ()  # only these labels; all of the study's by default
 
     def cells(self) -> list[Cell]:
         """Every task at one length before the next length."""
@@ -33,31 +34,29 @@ class Arm:
 
     method: str
     clipped: bool = False
+    scaled: bool = False
 
     @property
     def family(self) -> search.Family:
-        return search.family_of(self.method, self.clipped)
+        return search.family_of(self.method, self.clipped, self.scaled)
 
     @property
     def label(self) -> str:
-        if not self.clipped:
-            return self.method
-        return "clip" if self.method == "off" else f"{self.method}+clip"
+        return label_of(self.method, self.scaled, self.clipped)
 
 
 def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:
-    """The runs of one cell: its search while that is not finished, then every arm."""
+    """The runs of one cell: the searches that are not finished, and every arm that needs none."""
+    wanted = [arm for arm in arms if not scope.arms or arm.label in scope.arms]
     needed: list[RunConfig] = []
     choices = {}
-    for family in dict.fromkeys(arm.family for arm in arms):
+    for family in dict.fromkeys(arm.family for arm in wanted):
         choice = search.choose(store, cell, family, scope.epochs, scope.networks)
         if choice is None:
             needed += search.configs(cell, family, scope.epochs, scope.networks)
         else:
             choices[family] = choice
-    if needed:
-        return needed
-    return [
+    return needed + [
         RunConfig(
             cell.task,
             cell.length,
@@ -70,5 +69,6 @@ def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) 
             options=choices[arm.family].options,
         )
         for network in range(scope.networks)  # so that a study cut short compares the same networks
-        for arm in arms
+        for arm in wanted
+        if arm.family in choices
     ]

@@ -2,7 +2,8 @@
 
     run.json                what was asked, and with which versions
     history.jsonl           one JSON object per validation
-    checkpoint.safetensors  weights, velocity, best weights and counters at the last checkpoint
+    checkpoint.safetensors  weights, velocity, best weights and counters at the last checkpoint; the
+                            mean square of the gradients, where these are scaled by it
     initial.safetensors     the network before training
     network.safetensors     the best network by validation
     result.json             the outcome, once there is one
@@ -42,6 +43,7 @@ FILES = (
     "result.json",
 )
 ARRAYS = ("weights", "velocity", "best")
+MEAN_SQUARE = "mean_square"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Checkpoint:
     velocity: Array
     best: Array
     progress: dict[str, Any]  # counters: plain JSON
+    mean_square: Array | None = None  # of the gradients, and how many: see `Scaling`
+    seen: int = 0
 
 
 def versions() -> dict[str, str]:
@@ -143,18 +147,27 @@ class RunFolder:
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
         metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
+        if checkpoint.mean_square is not None:
+            arrays[MEAN_SQUARE] = checkpoint.mean_square
+            metadata["seen"] = str(checkpoint.seen)
         write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
 
-    def load_checkpoint(self, like: Array) -> Checkpoint | None:
+    def load_checkpoint(self, like: Array, scaled: bool = False) -> Checkpoint | None:
         """The last checkpoint, or None if there is none; it must fit vectors of this size."""
         path = self / "checkpoint.safetensors"
         if not path.exists():
             return None
-        arrays, metadata = read_tensors(path, ARRAYS, CHECKPOINT_FORMAT, "checkpoint")
+        names = (*ARRAYS, MEAN_SQUARE) if scaled else ARRAYS
+        arrays, metadata = read_tensors(path, names, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
-            if array.shape != like.shape or array.dtype != like.dtype:
+            dtype = np.dtype(float) if name == MEAN_SQUARE else like.dtype
+            if array.shape != like.shape or array.dtype != dtype:
                 raise InvalidFile(
-                    f"{path}: {name} is {array.dtype}{array.shape}, the network's weights are "
-                    f"{like.dtype}{like.shape}"
+                    f"{path}: {name} is {array.dtype}{array.shape}, but the network has weights "
+                    f"for {dtype}{like.shape}"
                 )
-        return Checkpoint(**arrays, progress=parse_object(path, metadata.get("progress")))
+        seen = metadata.get("seen", "0")
+        if not seen.isdigit():
+            raise InvalidFile(f"{path}: it has seen {seen!r} gradients; that must be a number")
+        progress = parse_object(path, metadata.get("progress"))
+        return Checkpoint(**arrays, progress=progress, seen=int(seen))

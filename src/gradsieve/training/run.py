@@ -188,7 +188,8 @@ class _Training:
         if not np.array_equal(SRN.load(folder / "initial.safetensors").flat, net.flat):
             raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
         folder.remove_leftovers()
-        found = folder.load_checkpoint(net.flat)
+        scaling = self.stepper.scaling
+        found = folder.load_checkpoint(net.flat, scaling is not None)
         if found is None:
             folder.rewind_history(0)
             return
@@ -196,6 +197,8 @@ class _Training:
         self.stepper.net.flat[:] = found.weights
         self.stepper.velocity = found.velocity
         self.stepper.skipped_in_a_row = self.progress.skipped_in_a_row
+        if scaling is not None and found.mean_square is not None:
+            scaling.mean_square, scaling.seen = found.mean_square, found.seen
         self.best.flat[:] = found.best
         self.history = folder.rewind_history(self.progress.epoch)
 
@@ -249,6 +252,7 @@ class _Training:
         minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
+        stepper.learning_rate = settings.rate_in(progress.epoch)
         stepper.applied = None  # else a look inside would depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():
@@ -286,7 +290,10 @@ class _Training:
         return record
 
     def _snapshot(self) -> Checkpoint:
+        scaling = self.stepper.scaling
         return Checkpoint(
+            mean_square=None if scaling is None else scaling.mean_square.copy(),
+            seen=0 if scaling is None else scaling.seen,
             weights=self.stepper.net.flat.copy(),
             velocity=self.stepper.velocity.copy(),
             best=self.best.flat.copy(),

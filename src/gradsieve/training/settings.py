@@ -21,6 +21,9 @@ class Settings:
         learning_rate: α, for the gradient *summed* over the minibatch.
         momentum: μ; the velocity starts from zero in each epoch if `reset_velocity`.
         clip: the largest norm of the summed gradient; None does not clip.
+        rms_decay: divides each weight's gradient, before it is clipped, by the root of its mean
+            square, whose memory this is (RMSprop; 0.999, say); None does not.
+        cooldown: over this last share of the epochs the rate falls linearly to zero; None never.
         batch: sequences in a minibatch, drawn with replacement.
         epochs: at most so many epochs of `iterations` minibatches.
         seed: decides the data and the order of the minibatches, not the initial weights.
@@ -36,6 +39,8 @@ class Settings:
     learning_rate: float = 1e-5
     momentum: float = 0.9
     clip: float | None = None
+    rms_decay: float | None = None
+    cooldown: float | None = None
     batch: int = 10
     epochs: int = 2000
     iterations: int = 50
@@ -61,6 +66,14 @@ class Settings:
             raise InvalidArgument(f"momentum is {self.momentum}; it must lie in [0, 1)")
         if self.clip is not None and not self.clip > 0:
             raise InvalidArgument(f"clip is {self.clip}; it must be above 0, or None")
+        if self.rms_decay is not None and not 0 < self.rms_decay < 1:
+            raise InvalidArgument(
+                f"rms_decay is {self.rms_decay}; it must lie between 0 and 1, or None"
+            )
+        if self.cooldown is not None and not 0 < self.cooldown <= 1:
+            raise InvalidArgument(
+                f"cooldown is {self.cooldown}; it must lie above 0 and at most at 1, or None"
+            )
         if self.engine not in ("native", "reference"):
             raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
         if len(self.sizes) != 3 or min(self.sizes) < 1:
@@ -69,6 +82,13 @@ class Settings:
             raise InvalidArgument(f"seed is {self.seed}; it must be at least 0")
         if self.sieve is not None and not isinstance(self.sieve, Sieve):
             raise InvalidArgument(f"sieve is {self.sieve!r}; it must be a gs.Sieve, or None")
+
+    def rate_in(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0."""
+        if self.cooldown is None:
+            return self.learning_rate
+        left = (self.epochs - epoch) / (self.cooldown * self.epochs)
+        return self.learning_rate * min(1.0, left)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON; lists in place of tuples so that it equals what is read back."""

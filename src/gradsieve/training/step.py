@@ -33,6 +33,7 @@ from gradsieve.sieve import (
     Sieve,
     Verdict,
 )
+from gradsieve.training.scaling import Scaling
 from gradsieve.training.settings import Settings
 
 NO_SIEVE = "no sieve"
@@ -53,11 +54,17 @@ class Outcome:
 
 
 class Stepper:
-    """The moving part of a run: the weights, their velocity, and how long nothing was kept."""
+    """The moving part of a run: the weights, their velocity, and how long nothing was kept.
+
+    `learning_rate` is that of the epoch. What is skipped is still seen by the scaling.
+    """
 
     def __init__(self, net: SRN, settings: Settings) -> None:
         self.net = net
         self.settings = settings
+        self.learning_rate = settings.learning_rate
+        decay = settings.rms_decay
+        self.scaling = None if decay is None else Scaling(net.flat.size, decay)
         self.velocity = np.zeros_like(net.flat)
         self.skipped_in_a_row = 0
         self.flow: Flow | None = None
@@ -74,7 +81,9 @@ class Stepper:
         norm = kernel.norm(gradient)
         if not math.isfinite(loss + norm):
             return self._skip(Verdict(False, NOT_FINITE), loss, norm)
-        proposal = self._propose(gradient, norm)
+        if self.scaling is not None:
+            self.scaling.observe(gradient)
+        proposal = self._propose(gradient)
         sieve = self.settings.sieve
         if sieve is None:
             verdict = Verdict(True, NO_SIEVE, self._measure(flow).Q)
@@ -105,11 +114,13 @@ class Stepper:
         horizon = last.length - 1 if sieve is None else checked_horizon(last, sieve.horizon)
         return summarise(last.norms(None, horizon, "full"))
 
-    def _propose(self, gradient: Array, norm: float) -> Array:
-        """μ v − α g, with g clipped to its largest norm."""
-        clip = self.settings.clip
+    def _propose(self, gradient: Array) -> Array:
+        """μ v − α g, with g scaled, and then clipped to its largest norm, if that is asked for."""
+        if self.scaling is not None:
+            gradient = self.scaling(gradient)
+        clip, norm = self.settings.clip, kernel.norm(gradient)
         factor = clip / norm if clip is not None and norm > clip else 1.0
-        rate = self.settings.learning_rate * factor
+        rate = self.learning_rate * factor
         return kernel.propose(self.settings.momentum, self.velocity, rate, gradient)
 
     def _apply(self, proposal: Array) -> bool:
@@ -174,7 +185,7 @@ class Stepper:
         if math.isnan(Q) or wanted == 0:
             return self._judge(sieve, flow, proposal), proposal
         contributions = example_contributions(
-            flow, self.settings.learning_rate, sieve.horizon, sieve.estimator
+            flow, self.learning_rate, sieve.horizon, sieve.estimator
         )
         chosen = wanted * contributions > 0
         if not chosen.any():
@@ -182,8 +193,7 @@ class Stepper:
         t = flow.t[:, chosen] if flow.per_step else flow.t[chosen]
         starts = None if flow.starts is None else flow.starts[chosen]
         rest = propagate(self.net, flow.u[:, chosen], t, starts, self.settings.engine)
-        gradient = self._gradient(rest)
-        proposal = self._propose(gradient, kernel.norm(gradient))
+        proposal = self._propose(self._gradient(rest))
         verdict = Verdict(True, SELECTED[wanted], Q, float(contributions[chosen].sum()))
         return self._bounded(sieve, flow, proposal, verdict), proposal
 
@@ -201,7 +211,7 @@ class Stepper:
         if verdict.reason == NOT_FINITE or self.flow is None:
             return Outcome(verdict, loss, norm, stalled=True)
         self.velocity = np.zeros_like(self.velocity)
-        if not self._apply(self._propose(self._gradient(self.flow), norm)):
+        if not self._apply(self._propose(self._gradient(self.flow))):
             return Outcome(Verdict(False, NOT_FINITE, verdict.Q), loss, norm, stalled=True)
         broken = Verdict(True, STALL_BROKEN, verdict.Q, verdict.dS, verdict.relative)
         return Outcome(broken, loss, norm, stalled=True)

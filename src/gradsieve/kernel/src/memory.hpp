@@ -97,6 +97,9 @@ struct Routines {
     void (*propose)(Real momentum, const Real* velocity, Real rate, const Real* gradient,
                     Index size, Real* out);
     bool (*move)(Real* weights, const Real* update, Index size);
+    void (*observe)(double decay, const Real* gradient, Index size, double* mean_square);
+    void (*scaled)(const Real* gradient, const double* mean_square, double weight, double epsilon,
+                   Index size, Real* out);
     double (*fma_flops)(Index repeats);  // floating-point operations done, to measure the peak
 };
 

@@ -45,6 +45,26 @@ bool move(const Writable<Real>& weights, const Flat<Real>& update) {
 }
 
 template <class Real>
+void observe(double decay, const Flat<Real>& gradient, const Writable<double>& mean_square) {
+    check_shape("mean_square", mean_square, {Index(gradient.size())});
+    const FloatState state;
+    routines_of<Real>(instruction_set())
+        .observe(decay, gradient.data(), Index(gradient.size()), mean_square.data());
+}
+
+template <class Real>
+NumPy<Real> scaled(const Flat<Real>& gradient, const Flat<double>& mean_square, double weight,
+                   double epsilon) {
+    check_shape("mean_square", mean_square, {Index(gradient.size())});
+    NumPy<Real> out = new_array<Real>({gradient.size()});
+    const FloatState state;
+    routines_of<Real>(instruction_set())
+        .scaled(gradient.data(), mean_square.data(), weight, epsilon, Index(gradient.size()),
+                out.data());
+    return out;
+}
+
+template <class Real>
 double measured_peak(double seconds, const std::string& isa) {
     using Clock = std::chrono::steady_clock;
     const Routines<Real>& routines = routines_of<Real>(instruction_set(isa));
@@ -68,6 +88,10 @@ void bind_vectors_of(nb::module_& module) {
     module.def("propose", propose<Real>, "momentum"_a, "velocity"_a.noconvert(), "rate"_a,
                "gradient"_a.noconvert());
     module.def("move", move<Real>, "weights"_a.noconvert(), "update"_a.noconvert());
+    module.def("observe", observe<Real>, "decay"_a, "gradient"_a.noconvert(),
+               "mean_square"_a.noconvert());
+    module.def("scaled", scaled<Real>, "gradient"_a.noconvert(), "mean_square"_a.noconvert(),
+               "weight"_a, "epsilon"_a);
 }
 
 }  // namespace

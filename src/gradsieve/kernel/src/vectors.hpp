@@ -1,5 +1,6 @@
-// What a training step does with whole weight vectors: a norm, a proposal, a move. In a loop of
-// some hundred microseconds a step, NumPy's passes over memory and its temporaries would show.
+// What a training step does with whole weight vectors: a norm, a proposal, a move, and RMSprop's
+// scaling. In a loop of some hundred microseconds a step, NumPy's passes over memory and its
+// temporaries would show.
 #pragma once
 
 #include <cmath>
@@ -43,6 +44,24 @@ bool move(Real* weights, const Real* update, Index size) {
     if (rest != Real(0)) return false;
     for (j = 0; j < size; ++j) weights[j] += update[j];
     return true;
+}
+
+// mean_square = decay * mean_square + (1 - decay) * gradient²; in double precision, so that the
+// square of no float32 overflows or vanishes.
+template <class Real>
+void observe(double decay, const Real* gradient, Index size, double* mean_square) {
+    for (Index j = 0; j < size; ++j) {
+        const double value = double(gradient[j]);
+        mean_square[j] = decay * mean_square[j] + (1 - decay) * (value * value);
+    }
+}
+
+// gradient / (sqrt(mean_square / weight) + epsilon)
+template <class Real>
+void scaled(const Real* gradient, const double* mean_square, double weight, double epsilon,
+            Index size, Real* out) {
+    for (Index j = 0; j < size; ++j)
+        out[j] = Real(double(gradient[j]) / (__builtin_sqrt(mean_square[j] / weight) + epsilon));
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA
