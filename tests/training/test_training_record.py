@@ -184,3 +184,18 @@ def test_the_folder_says_what_was_asked_and_with_what(finished):
     assert asked["versions"]["gradsieve"] == gs.__version__
     assert sorted(path.name for path in finished.iterdir()) == sorted(FILES)
     assert np.array_equal(gs.SRN.load(finished / "initial.safetensors").flat, NET.flat)
+
+
+def test_a_run_of_an_older_version_goes_on_with_what_it_meant(tmp_path):
+    """Settings that it did not know have the value that keeps its meaning, and only that one."""
+    asked = SMALL | {"sieve": gs.Sieve()}
+    gs.train(NET, TASK, **asked, folder=tmp_path)
+    path = tmp_path / "run.json"
+    stored = json.loads(path.read_text())
+    for added in ("measure", "rms_decay", "cooldown"):
+        del stored[added]
+    del stored["sieve"]["window"]
+    path.write_text(json.dumps(stored))
+    assert gs.train(NET, TASK, **asked, folder=tmp_path).updates == 6
+    with pytest.raises(gs.InvalidFile, match="differs in rms_decay"):
+        gs.train(NET, TASK, **asked, rms_decay=0.9, folder=tmp_path)

@@ -54,6 +54,7 @@ def test_the_defaults_are_the_papers_protocol():
         ({"seed": -1}, "seed"),
         ({"patience": 0}, "patience"),
         ({"engine": "cuda"}, "'native' or 'reference'"),
+        ({"measure": "q"}, "'Q' or 'slow Q'"),
         ({"sieve": "full"}, "sieve"),
     ],
 )

@@ -59,6 +59,16 @@ def test_without_a_sieve_a_step_is_momentum_on_the_gradient_of_autograd(engine, 
 
 
 @every_engine
+def test_without_a_sieve_either_q_is_measured_and_the_step_is_the_same(engine, problem):
+    net, u, t, starts = problem
+    flow = gs.backpropagate(net, u, t, engine, starts)
+    steppers = [stepper_for(problem, engine, measure=measure) for measure in ("Q", "slow Q")]
+    found = [stepper.step(u, t, starts).verdict.Q for stepper in steppers]
+    assert found == [pytest.approx(gs.q_factor(flow)), pytest.approx(gs.slow_factor(flow))]
+    assert np.array_equal(steppers[0].net.flat, steppers[1].net.flat)
+
+
+@every_engine
 def test_clipping_shortens_a_long_gradient_and_leaves_a_short_one(engine, problem):
     net, u, t, starts = problem
     gradient = plain_gradient(problem)

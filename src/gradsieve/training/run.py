@@ -179,6 +179,7 @@ class _Training:
             net.save(folder / "initial.safetensors")
             folder.write_json("run.json", {**asked, "versions": versions()})
             return
+        stored = _completed(stored)
         differing = [key for key, value in asked.items() if stored.get(key) != value]
         if differing:
             raise InvalidFile(
@@ -324,6 +325,16 @@ class _Training:
             if stopped != "interrupted":
                 self.folder.write_json("result.json", run.result())
         return run
+
+
+def _completed(stored: dict[str, Any]) -> dict[str, Any]:
+    """A run of an older version, with what it meant by settings that it did not know yet."""
+    names = {item.name for item in dataclasses.fields(Settings)}
+    known = {name: value for name, value in stored.items() if name in names}
+    try:
+        return stored | Settings.from_dict(known).as_dict()
+    except (InvalidArgument, TypeError, ValueError, KeyError):
+        return stored  # it will differ, and that will be said
 
 
 def describe(net: SRN, task: Task, settings: Settings) -> dict[str, Any]:

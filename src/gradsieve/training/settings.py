@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Engine
 from gradsieve.sieve import Sieve
+
+Measure = Literal["Q", "slow Q"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Settings:
         validate_every: epochs from one validation, and record in the history, to the next.
         stop_at: a validation accuracy above this ends the run; None never does.
         patience: epochs without a better validation after which the run ends; None never does.
+        measure: the Q that a run without a sieve records: "Q", Eq. 14's, or "slow Q", to compare it
+            with one under the policy "hold".
         probe_every: validations from one look inside the network to the next; 0 is never.
         engine: "native" or "reference".
     """
@@ -50,6 +54,7 @@ class Settings:
     stop_at: float | None = 0.99
     patience: int | None = None
     reset_velocity: bool = True
+    measure: Measure = "Q"
     probe_every: int = 10
     engine: Engine = "native"
 
@@ -76,6 +81,8 @@ class Settings:
             )
         if self.engine not in ("native", "reference"):
             raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
+        if self.measure not in get_args(Measure):
+            raise InvalidArgument(f"measure is {self.measure!r}; it may be 'Q' or 'slow Q'")
         if len(self.sizes) != 3 or min(self.sizes) < 1:
             raise InvalidArgument(f"sizes is {self.sizes}; it must be three numbers above 0")
         if self.seed < 0:

@@ -86,7 +86,7 @@ class Stepper:
         proposal = self._propose(gradient)
         sieve = self.settings.sieve
         if sieve is None:
-            verdict = Verdict(True, NO_SIEVE, self._measure(flow).Q)
+            verdict = Verdict(True, NO_SIEVE, self._watched(flow))
         elif sieve.policy in ("steer", "hold"):
             verdict = self._steer(sieve, flow, proposal)
         elif sieve.policy == "select":
@@ -113,6 +113,12 @@ class Stepper:
             return NormChange(math.nan, math.nan, math.nan, math.nan, math.nan)
         horizon = last.length - 1 if sieve is None else checked_horizon(last, sieve.horizon)
         return summarise(last.norms(None, horizon, "full"))
+
+    def _watched(self, flow: Flow) -> float:
+        """What a run without a sieve records as Q."""
+        if self.settings.measure == "slow Q" and flow.length > 1:
+            return slow_factor(flow)
+        return self._measure(flow).Q
 
     def _propose(self, gradient: Array) -> Array:
         """μ v − α g, with g scaled, and then clipped to its largest norm, if that is asked for."""
