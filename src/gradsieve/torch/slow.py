@@ -90,10 +90,8 @@ def _slow_logs(carrier: Carrier, deltas: list[Deltas], horizon: int | None, wind
         # zero in it adds nothing to the average.
         common = np.where(some, units, NONE).max(0)
         factors = np.ldexp(np.where(some, weights, 0.0), np.clip(units - common, -2000, 0))
-        slow = torch.einsum(
-            "nb,nbk->bk", torch.from_numpy(factors).to(delta.device), delta.double()
-        )
-        squares.append(slow.square().sum(1).cpu().numpy())
+        slow = torch.einsum("nb,nbk->bk", torch.from_numpy(factors).to(delta), delta)
+        squares.append(slow.double().square().sum(1).cpu().numpy())
         exponents.append(common)
     usable = far_steps(carrier, horizon)[1].cpu().numpy()
     logs: Array = _log_norms(np.array(squares), np.array(exponents))[usable]

@@ -107,7 +107,8 @@ class Transport:
         return layers
 
     @property
-    def _one_tanh_layer(self) -> bool:
+    def one_tanh_layer(self) -> bool:
+        """Whether the kernel's routines for a single tanh layer can be used."""
         alone = self.stack.layers == self.stack.directions == 1
         return alone and tanh_change.usable(self.layers[0][0].local)
 
@@ -149,7 +150,7 @@ class Transport:
 
     def deltas(self, carrier: Carrier) -> list[list[Deltas | None]]:
         """By layer and direction. Directions that the carrier does not reach are None."""
-        if self._one_tanh_layer:
+        if self.one_tanh_layer:
             return [[tanh_change.deltas(self.layers[0][0].run, carrier.gamma[0][0], carrier.last)]]
         result: list[list[Deltas | None]] = []
         from_above: list[Scaled | None] = [None] * self.stack.directions
@@ -220,7 +221,7 @@ class Transport:
         """The change of each layer's deltas in the carrier's direction, in the deltas' units."""
         self._update, self._estimator = update, estimator
         only = deltas[0][0]
-        if self._one_tanh_layer and estimator == "full" and only is not None:
+        if self.one_tanh_layer and estimator == "full" and only is not None:
             return [tanh_change.full_change(self.layers[0][0].run, only, update[0][0])]
         if estimator == "full" and self.layers[0][0].dafter is None:
             self._push(update)
