@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -22,7 +22,7 @@ from gradsieve.experiments import (
     rescue,
     table1,
 )
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.methods import sieve_of
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Plan, Scope
@@ -132,17 +132,22 @@ def _write_accuracies(
     record.write_csv(output / "search.csv", store, reported=False)
     write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")
     if found:
-        figure = paper_figures.accuracies(
-            {
-                str(cell): {label: arm.accuracies() for label, arm in arms.items()}
-                for cell, arms in found.items()
-            },
-            {
-                str(cell): tasks.by_name(cell.task, length=cell.length).constant_guess
-                for cell in found
-            },
-        )
+        chance = {
+            str(cell): tasks.by_name(cell.task, length=cell.length).constant_guess for cell in found
+        }
+        figure = paper_figures.accuracies(_by_cell(found, "test_accuracy"), chance)
         paper_figures.save(figure, output / f"{name}.png")
+        figure = paper_figures.updates(_by_cell(found, "updates"))
+        paper_figures.save(figure, output / f"{name}-updates.png")
+
+
+def _by_cell(
+    found: Mapping[Cell, paper_tables.Arms], column: str
+) -> dict[str, dict[str, list[float]]]:
+    return {
+        str(cell): {label: arm.column(column) for label, arm in arms.items()}
+        for cell, arms in found.items()
+    }
 
 
 STUDIES: dict[str, tuple[Plan, Write]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,26 +152,49 @@ def _sign_by_size(axis: Any, predicted: Any, measured: Any, colour: str, name: s
     axis.plot(centres, shares, "o-", color=colour, label=name, ms=3)
 
 
-def accuracies(
-    cells: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]
-) -> Figure:
+Values = Mapping[str, Mapping[str, Sequence[float]]]  # by cell, arm and network
+
+
+def accuracies(cells: Values, chance: Mapping[str, float]) -> Figure:
     """Every network of every arm as a dot, the mean as a bar; one panel a cell."""
+    figure, axes = _panels(cells, np.mean)
+    for cell, axis in axes.items():
+        axis.axhline(chance[cell], color="grey", ls=":", lw=1)
+        axis.set_ylim(0, 1.03)
+    next(iter(axes.values())).set_ylabel("test accuracy")
+    return figure
+
+
+def updates(cells: Values) -> Figure:
+    """How many updates every network took, the median as a bar."""
+    figure, axes = _panels(cells, np.median)
+    for axis in axes.values():
+        axis.set_yscale("log")
+    next(iter(axes.values())).set_ylabel("updates")
+    return figure
+
+
+def _panels(
+    cells: Values, middle: Callable[[Sequence[float]], Any]
+) -> tuple[Figure, dict[str, Any]]:
+    """A panel for each cell, in which each arm has the place and colour that it has in all."""
+    labels = list(dict.fromkeys(label for arms in cells.values() for label in arms))
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)
         figure = Figure(figsize=(3.0 * columns, 2.6 * rows + 0.4), layout="constrained")
         axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
         for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
-            for place, (values, colour) in enumerate(zip(arms.values(), COLOURS * 3, strict=False)):
+            for label, values in arms.items():
+                place = labels.index(label)
+                colour = COLOURS[place % len(COLOURS)]
                 spread = np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [0.0]
                 axis.plot(place + np.asarray(spread), np.sort(values), "o", ms=3.5, color=colour,
                           alpha=0.8)  # fmt: skip
-                axis.plot([place - 0.35, place + 0.35], [np.mean(values)] * 2, color=colour, lw=2)
-            axis.axhline(chance[cell], color="grey", ls=":", lw=1)
-            axis.set_xticks(range(len(arms)), list(arms), rotation=35, ha="right")
+                axis.plot([place - 0.35, place + 0.35], [middle(values)] * 2, color=colour, lw=2)
+            axis.set_xlim(-0.6, len(labels) - 0.4)
+            axis.set_xticks(range(len(labels)), labels, rotation=35, ha="right")
             axis.set_title(cell.replace(", ", "\n", 1), fontsize=9)
-            axis.set_ylim(0, 1.03)
         for axis in axes[len(cells) :]:
             axis.set_axis_off()
-        axes[0].set_ylabel("test accuracy")
-    return figure
+    return figure, dict(zip(cells, axes, strict=False))

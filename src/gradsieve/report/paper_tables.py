@@ -25,7 +25,7 @@ class ArmRows:
 
     rows: Mapping[int, Mapping[str, Any]]
 
-    def accuracies(self, column: str = "test_accuracy") -> list[float]:
+    def column(self, column: str) -> list[float]:
         return [self.rows[seed][column] for seed in sorted(self.rows)]
 
 
@@ -63,7 +63,7 @@ def accuracy_table(
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for cell, arms in found.items():
         for label, arm in arms.items():
-            values = arm.accuracies(column)
+            values = arm.column(column)
             low, high = bootstrap_interval(values)
             updates = median(row["updates"] for row in arm.rows.values())
             kept = sum(row["kept"] for row in arm.rows.values()) / len(values)
