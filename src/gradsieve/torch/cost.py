@@ -21,6 +21,9 @@ from gradsieve.torch.srn import SRN
 # dS at every judged step, whatever Q is: the most that the policy "skip" can cost.
 ALWAYS = {"q_range": (-1e6, 1e6), "max_change": 1e6}
 NEVER = {"q_range": (-1e6, 1e6)}
+# Slow Q at every step: in its range, and never in it, so that every step is corrected.
+HOLDING = {"policy": "hold", "q_range": (-1e6, 1e6)}
+CORRECTING = {"policy": "hold", "q_range": (-1e6, -1e5)}
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,14 @@ class Cost:
     watched: float  # Q measured at every step, dS never needed
     full: float  # dS predicted at every step
     sparse: float  # dS predicted at every tenth step
+    held: float  # slow Q measured at every step
+    corrected: float  # and every step corrected
 
     @property
-    def ratios(self) -> tuple[float, float, float]:
-        return self.watched / self.plain, self.full / self.plain, self.sparse / self.plain
+    def ratios(self) -> tuple[float, ...]:
+        """Of all but the plain step, to it."""
+        others = (self.watched, self.full, self.sparse, self.held, self.corrected)
+        return tuple(other / self.plain for other in others)
 
 
 MODULES: dict[str, Callable[[int, int], nn.Module]] = {
@@ -101,22 +108,26 @@ def measure(
 
 def _measure(name: str, hidden: int, batch: int, length: int, repeats: int) -> Cost:
     u = torch.randn(length, batch, 6, generator=torch.Generator().manual_seed(1))
-    variants = (None, NEVER, ALWAYS, {**ALWAYS, "every": 10})
+    variants = (None, NEVER, ALWAYS, {**ALWAYS, "every": 10}, HOLDING, CORRECTING)
     loops = [_Loop(MODULES[name], u, hidden, settings) for settings in variants]
     for loop in loops:
         loop.seconds(2)
     times: list[list[float]] = [[] for _ in loops]
     for _ in range(repeats):
-        for loop, found, steps in zip(loops, times, (1, 1, 1, 10), strict=True):
+        for loop, found, steps in zip(loops, times, (1, 1, 1, 10, 1, 1), strict=True):
             found.append(loop.seconds(steps))
     return Cost(name, *(1e3 * statistics.median(found) for found in times))
 
 
 def table(costs: list[Cost]) -> str:
     """The table that the command prints."""
-    lines = [f"{'module':<22} {'plain step':>11} {'Q only':>8} {'full':>8} {'full, every=10':>15}"]
+    heads = ("plain step", "Q only", "full", "full, every=10", "hold", "hold, corrected")
+    lines = [f"{'module':<22}" + "".join(f"  {head:>10}" for head in heads)]
     for cost in costs:
-        watched, full, sparse = cost.ratios
-        times = f"{watched:>7.2f}× {full:>7.2f}× {sparse:>14.2f}×"
-        lines.append(f"{cost.module:<22} {cost.plain:>8.2f} ms {times}")
+        cells = [f"{cost.plain:.2f} ms", *(f"{ratio:.2f}×" for ratio in cost.ratios)]
+        columns = zip(cells, heads, strict=True)
+        lines.append(
+            f"{cost.module:<22}"
+            + "".join(f"  {cell:>{max(10, len(head))}}" for cell, head in columns)
+        )
     return "\n".join(lines)
