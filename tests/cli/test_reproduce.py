@@ -107,8 +107,9 @@ def test_events_of_every_record_reach_tensorboard(tmp_path):
     assert len(found.Scalars("accuracy/validation")) == 1
 
 
-def test_an_unknown_task_is_the_users_mistake(tmp_path):
+@pytest.mark.parametrize("option", ["--tasks", "--arms"])
+def test_an_unknown_task_or_arm_is_the_users_mistake(tmp_path, option):
     from gradsieve.errors import InvalidArgument
 
-    with pytest.raises(InvalidArgument, match="chess"):
-        run("table1", "--tasks", "chess", "--folder", tmp_path)
+    with pytest.raises(InvalidArgument, match=f"{option}: chess"):
+        run("table1", option, "chess", "--folder", tmp_path)

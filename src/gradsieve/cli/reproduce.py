@@ -80,11 +80,12 @@ def reproduce(
 
     [bold]gradsieve reproduce table1 --networks 2 --epochs 5[/bold]
     """
-    from gradsieve.cli.studies import STUDIES
+    from gradsieve.cli.studies import ARMS, STUDIES
 
-    unknown = set(tasks or ()) - set(TASKS)
-    if unknown:
-        raise InvalidArgument(f"--tasks: {', '.join(unknown)}; it may be {', '.join(TASKS)}")
+    for option, asked, known in (("tasks", tasks, TASKS), ("arms", arms, sorted(ARMS))):
+        unknown = set(asked or ()) - set(known)
+        if unknown:
+            raise InvalidArgument(f"--{option}: {', '.join(unknown)}; it may be {', '.join(known)}")
     scope = Scope(
         tuple(tasks or TASKS), tuple(lengths or (100, 150)), networks, epochs, tuple(arms or ())
     )

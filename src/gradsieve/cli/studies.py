@@ -150,6 +150,7 @@ def _by_cell(
     }
 
 
+ARMS = {arm.label for study in (table1, ablation, rescue, beyond) for arm in study.ARMS}
 STUDIES: dict[str, tuple[Plan, Write]] = {
     "figure1": (nothing, write_figure1),
     "figure2": (nothing, write_figure2),
