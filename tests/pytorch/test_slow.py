@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 import gradsieve as gs
 import gradsieve.torch as gst
 from gradsieve.errors import InvalidArgument
-from gradsieve.torch import judging, tanh_slow
+from gradsieve.torch import judging
 from gradsieve.torch.record import Recorder
 from gradsieve.torch.stack import find_stacks
 from gradsieve.torch.steering import q_gradient
@@ -154,41 +154,6 @@ def test_one_tanh_layer_has_the_slow_Q_and_the_slow_gradient_of_the_core():
             ("bias_hh_l0", expected.b),
         ):
             np.testing.assert_allclose(found[name].numpy(), truth, rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.parametrize("end", [-1, 7])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_kernels_slow_gradient_is_that_of_the_double_backward(monkeypatch, dtype, end):
-    """Of examples that differ in the size of γ by ten powers of ten, and one that has none."""
-    torch.manual_seed(0)
-    module = nn.RNN(INPUTS, 20, dtype=dtype)
-    u = torch.randn(15, 4, INPUTS, dtype=dtype)
-    gamma = torch.randn(4, 20, dtype=dtype) * torch.tensor([[1e-6], [0.0], [1.0], [1e4]])
-    found = []
-    usable = tanh_slow.usable
-    for kernel in (True, False):
-        monkeypatch.setattr(tanh_slow, "usable", lambda one, kernel=kernel: usable(one) and kernel)
-        recorder = Recorder(find_stacks(module))
-        (module(u)[0][end] * gamma).sum().backward()
-        found.append(slow_Q_and_gradient(module, recorder, gs.Sieve(policy="hold")))
-    (Q, kernels), (same_Q, truth) = found
-    assert same_Q == Q
-    assert any((kernels[name] != truth[name]).any() for name in truth), "they round differently"
-    for name, value in truth.items():
-        close = {torch.float32: 1e-4, torch.float64: 1e-9}[dtype]
-        torch.testing.assert_close(
-            kernels[name], value, rtol=close, atol=close * float(value.abs().max())
-        )
-
-
-def test_a_layer_that_does_not_begin_at_rest_takes_the_double_backward():
-    module = nn.RNN(INPUTS, H)
-    for state, expected in ((torch.zeros(1, B, H), True), (torch.ones(1, B, H), False)):
-        recorder = Recorder(find_stacks(module))
-        module(torch.randn(T, B, INPUTS), state)[0][-1].sum().backward()
-        ((stack, calls),) = recorder.finished().items()
-        evidence = judging.gather(stack, calls, gs.Sieve(policy="hold"), together=False)
-        assert tanh_slow.usable(evidence.transports[0]) == expected
 
 
 @pytest.mark.usefixtures("float64")

@@ -146,6 +146,16 @@ def test_a_run_that_would_skip_everything_reports_its_stalls_and_moves():
     assert not np.array_equal(run.final.flat, net.flat)
 
 
+def test_a_cooldown_changes_the_epochs_in_which_the_rate_falls_and_only_those():
+    task = gs.tasks.temporal_order(length=20)
+    net = gs.SRN.random(task.inputs, 6, task.outputs, task.output, variance=0.1, seed=0)
+    small = {"epochs": 8, "iterations": 3, "sizes": (30, 20, 20), "learning_rate": 1e-2}
+    plain, cooled = (gs.train(net, task, **small, **more) for more in ({}, {"cooldown": 0.5}))
+    losses = [[record["validation_loss"] for record in run.history] for run in (plain, cooled)]
+    same = [one == other for one, other in zip(*losses, strict=True)]
+    assert same == [True] * 5 + [False] * 3  # in the first epoch of the cooldown it is still whole
+
+
 def test_a_solved_run_stops_and_says_so():
     run = gs.train(small_net(), TASK, **SMALL, stop_at=0.01)
     assert (run.stopped, len(run.history)) == ("solved", 1)
