@@ -17,11 +17,12 @@ SEED = 1000
 
 
 def started(task: gs.tasks.Task, start: str) -> gs.SRN:
-    net = gs.SRN.random(task.inputs, 100, task.outputs, task.output, variance=0.01, seed=SEED)
+    net = gs.SRN.random(
+        task.inputs, 100, task.outputs, task.output, variance=0.01, seed=SEED,
+        recurrent="identity" if start == "identity" else "gaussian",
+    )  # fmt: skip
     if start == "orthogonal":
         net.w_rec[:] = np.linalg.qr(np.random.default_rng(SEED).normal(size=(100, 100)))[0]
-    elif start == "identity":
-        net.w_rec[:] = np.eye(100)
     return net
 
 

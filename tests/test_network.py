@@ -197,6 +197,8 @@ def test_weights_that_do_not_fit_are_named(changed, names):
         ({"variance": -0.1}, "variance"),
         ({"variance": float("nan")}, "variance"),
         ({"output": "tanh"}, "output"),
+        ({"gain": -1.0}, "gain"),
+        ({"recurrent": "unit"}, "recurrent is 'unit'"),
     ],
 )
 def test_a_random_network_that_cannot_be_is_refused(changed, names):

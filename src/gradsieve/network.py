@@ -11,7 +11,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -21,6 +21,7 @@ from gradsieve.files import parse_object, read_tensors, tensor_bytes, write_atom
 
 Array = NDArray[Any]
 Output = Literal["softmax", "linear"]
+Recurrent = Literal["identity", "gaussian"]  # how the recurrent weights begin
 
 FIELDS = ("w_in", "w_rec", "b", "w_out", "b_out")
 FORMAT = "gradsieve-srn-1"
@@ -127,11 +128,13 @@ class SRN(Weights):
         seed: int = 0,
         dtype: DTypeLike = np.float32,
         gain: float = 1.0,
+        recurrent: Recurrent = "gaussian",
     ) -> SRN:
         """Matrices from a Gaussian of this *variance* (the paper's sigma); biases are zero.
 
         The recurrent matrix is multiplied by `gain`: with 100 units of variance 0.01 its largest
-        eigenvalue is about 1, and a gain of 0.7 makes the start one that contracts.
+        eigenvalue is about 1, and a gain of 0.7 makes the start one that contracts. Where
+        `recurrent` is "identity" it begins as the identity, and all else as from the same seed.
         """
         for name, size in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             if size < 1:
@@ -140,6 +143,8 @@ class SRN(Weights):
             raise InvalidArgument(f"variance is {variance}; it must be a number of at least 0")
         if not (math.isfinite(gain) and gain >= 0):
             raise InvalidArgument(f"gain is {gain}; it must be a number of at least 0")
+        if recurrent not in get_args(Recurrent):
+            raise InvalidArgument(f"recurrent is {recurrent!r}; it may be 'gaussian' or 'identity'")
         generator = np.random.Generator(np.random.PCG64(seed))
         values = {
             name: generator.standard_normal(shape) * math.sqrt(variance)
@@ -147,6 +152,8 @@ class SRN(Weights):
             else np.zeros(shape)
             for name, shape in zip(FIELDS, field_shapes(inputs, hidden, outputs), strict=True)
         }
+        if recurrent == "identity":
+            values["w_rec"] = np.eye(hidden)
         values["w_rec"] *= gain
         return cls(**values, output=output).astype(dtype)
 

@@ -121,6 +121,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_same_command_goes_on(tmp_path):
         (["adding", "--max-change", "0"], "max_change"),
         (["adding", "--momentum", "1"], "momentum"),
         (["adding", "--convention", "mine"], "mine"),
+        (["adding", "--recurrent", "unit"], "recurrent is 'unit'"),
         (["adding", "--initial", "none.safetensors"], "none.safetensors: no such file"),
         (["adding", "--initial", __file__], "not a readable gradsieve network"),
         (["adding", "-o", f"{__file__}/run"], "test_train.py"),
@@ -134,6 +135,19 @@ def test_a_mistake_is_said_in_words_with_exit_code_2(in_process, arguments, says
     assert says.lower() in complaint.lower()
     assert "Traceback" not in complaint
     assert not out
+
+
+def test_recurrent_weights_may_begin_as_the_identity(in_process, tmp_path):
+    for name in ("identity", "gaussian"):
+        code, _, _ = in_process(
+            "train", "adding", *QUICK, "--recurrent", name, "-o", tmp_path / name
+        )
+        assert code == 0
+    first, second = (gs.SRN.load(tmp_path / name / "initial.safetensors")
+                     for name in ("identity", "gaussian"))  # fmt: skip
+    assert np.array_equal(first.w_rec, np.eye(8))
+    assert not np.array_equal(second.w_rec, first.w_rec)
+    assert np.array_equal(second.w_in, first.w_in)
 
 
 def test_a_mistake_in_a_process_leaves_no_traceback():

@@ -56,6 +56,17 @@ def test_the_same_network_number_means_the_same_initial_weights_for_every_method
     assert np.array_equal(first.flat, second.flat)
 
 
+def test_the_identity_is_the_only_thing_that_its_start_changes():
+    plain = CONFIG.initial_network()
+    begun = replace(CONFIG, options=(("identity", 1.0),))
+    identity = begun.initial_network()
+    assert np.array_equal(identity.w_rec, np.eye(100))
+    for name in ("w_in", "b", "w_out", "b_out"):
+        assert np.array_equal(getattr(identity, name), getattr(plain, name))
+    assert begun.label == "steer+identity+clip"
+    assert begun.about()["recurrent"] == "identity"
+
+
 def test_no_network_of_the_search_is_reported():
     assert not set(search.NETWORKS) & set(REPORTED)
 

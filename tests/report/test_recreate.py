@@ -17,7 +17,14 @@ from gradsieve.report.runs import Run, read_run
 
 def trained(folder: Path, about: dict[str, Any], sieve: gs.Sieve | None, task: Any) -> Run:
     net = gs.SRN.random(
-        task.inputs, 8, task.outputs, task.output, variance=0.02, seed=3, gain=about.get("gain", 1)
+        task.inputs,
+        8,
+        task.outputs,
+        task.output,
+        variance=0.02,
+        seed=3,
+        gain=about.get("gain", 1),
+        recurrent=about.get("recurrent", "gaussian"),
     )
     settings = gs.training.Settings(
         sieve=sieve,
@@ -58,8 +65,9 @@ def test_a_recipe_gives_the_same_result_bit_for_bit(
     assert [record["loss"] for record in again.history] == run.column("loss")
 
 
-def test_a_recipe_begins_with_the_gain_of_the_run(tmp_path: Path) -> None:
-    about = {"network": 3, "variance": 0.02, "gain": 0.7}
+@pytest.mark.parametrize("start", [{"gain": 0.7}, {"recurrent": "identity"}])
+def test_a_recipe_begins_as_the_run_did(tmp_path: Path, start: dict[str, Any]) -> None:
+    about = {"network": 3, "variance": 0.02, **start}
     run = trained(tmp_path / "run", about, None, gs.tasks.temporal_order(length=12))
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()):

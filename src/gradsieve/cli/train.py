@@ -80,6 +80,9 @@ def train(
     gain: Annotated[
         float, typer.Option(help="Factor of the initial recurrent weights; below 1 they contract.")
     ] = 1.0,
+    recurrent: Annotated[
+        str, typer.Option(help="gaussian or identity: how the recurrent weights begin.")
+    ] = "gaussian",
     seed: Annotated[int, typer.Option(help="Decides initial weights, data and order.")] = 0,
     convention: Annotated[
         str, typer.Option(help="author, pascanu or hochreiter: whose version of the task.")
@@ -126,7 +129,14 @@ def train(
         SRN.load(initial)
         if initial is not None
         else SRN.random(
-            problem.inputs, hidden, problem.outputs, problem.output, variance, seed, gain=gain
+            problem.inputs,
+            hidden,
+            problem.outputs,
+            problem.output,
+            variance,
+            seed,
+            gain=gain,
+            recurrent=recurrent,  # type: ignore[arg-type]
         )
     )
     console = Console(stderr=True)
@@ -145,8 +155,9 @@ def train(
 
         about: dict[str, object] = {"label": sieve.value, "network": seed}
         if initial is None:
-            about["variance"] = variance
-            about["gain"] = gain
+            about |= {"variance": variance, "gain": gain}
+            if recurrent != "gaussian":  # so that folders of older versions go on
+                about["recurrent"] = recurrent
         run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:

@@ -1,6 +1,7 @@
 """Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences.
 
-With and without RMSprop's scaling, so that it is seen what each of the two is worth.
+With and without RMSprop's scaling, and from the ordinary start and from the identity, so that it is
+seen what each is worth.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ ARMS = (
     Arm("hold", clipped=True),
     Arm("off", clipped=True, scaled=True),
     Arm("hold", clipped=True, scaled=True),
+    Arm("off", clipped=True, scaled=True, identity=True),
+    Arm("hold", clipped=True, scaled=True, identity=True),
 )
 
 

@@ -30,10 +30,10 @@ class Cell:
         return f"{self.task}, T={self.length}{begun}"
 
 
-def label_of(method: str, scaled: bool, clipped: bool) -> str:
+def label_of(method: str, scaled: bool, clipped: bool, identity: bool = False) -> str:
     """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
     parts = [method] if method != "off" else []
-    parts += ["rms"] * scaled + ["clip"] * clipped
+    parts += ["identity"] * identity + ["rms"] * scaled + ["clip"] * clipped
     return "+".join(parts) or "off"
 
 
@@ -50,8 +50,9 @@ class RunConfig:
         clip: largest norm of that gradient, or None.
         epochs: of 50 minibatches of 10, as in the paper.
         variance: of the initial weights.
-        options: further settings by name: `gain` of the initial network, `rms_decay` and `cooldown`
-            of `Settings`, and those of the method.
+        options: further settings by name: `gain` of the initial network, `identity` where its
+            recurrent weights begin as that, `rms_decay` and `cooldown` of `Settings`, and those of
+            the method.
     """
 
     task: str
@@ -67,8 +68,9 @@ class RunConfig:
 
     @property
     def label(self) -> str:
-        scaled = "rms_decay" in dict(self.options)
-        return label_of(self.method, scaled, self.clip is not None)
+        options = dict(self.options)
+        clipped = self.clip is not None
+        return label_of(self.method, "rms_decay" in options, clipped, "identity" in options)
 
     @property
     def cell(self) -> Cell:
@@ -94,7 +96,7 @@ class RunConfig:
     def about(self) -> dict[str, Any]:
         """What a run's folder says of it beside its settings."""
         about = {"label": self.label, "network": self.network, "variance": self.variance}
-        return about | {name: value for name, value in self.options if name == "gain"}
+        return about | self._start()
 
     def problem(self) -> tasks.Task:
         return tasks.by_name(self.task, length=self.length)
@@ -108,5 +110,11 @@ class RunConfig:
             task.output,
             self.variance,
             self.network,
-            gain=self.option("gain", 1.0),
+            **self._start(),
         )
+
+    def _start(self) -> dict[str, Any]:
+        """How the recurrent weights begin, where that is not as the paper has it."""
+        options = dict(self.options)
+        start = {"gain": options["gain"]} if "gain" in options else {}
+        return start | ({"recurrent": "identity"} if "identity" in options else {})

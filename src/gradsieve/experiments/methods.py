@@ -13,7 +13,8 @@
 | hold        | steers by the Q of the slow gradient, what keeps its direction in time       |
 | start       | begins with the gain that `hold` begins with, and does nothing more          |
 
-Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both.
+Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both. `identity` in
+a label: the recurrent weights begin as the identity.
 """
 
 from __future__ import annotations

@@ -35,14 +35,15 @@ class Arm:
     method: str
     clipped: bool = False
     scaled: bool = False
+    identity: bool = False  # recurrent weights that begin as it
 
     @property
     def family(self) -> search.Family:
-        return search.family_of(self.method, self.clipped, self.scaled)
+        return search.family_of(self.method, self.clipped, self.scaled, self.identity)
 
     @property
     def label(self) -> str:
-        return label_of(self.method, self.scaled, self.clipped)
+        return label_of(self.method, self.scaled, self.clipped, self.identity)
 
 
 def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from gradsieve.data import Sequences
 from gradsieve.diagnosis import typical_horizon
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Engine
+from gradsieve.network import Recurrent
 from gradsieve.sieve import POLICIES, Policy, Sieve, safe_range
 from gradsieve.training import Settings
 
@@ -25,8 +26,6 @@ RATES = (1e-3, 3e-3, 1e-2)
 NOISES = (0.0, 0.3)
 FEW_SERIES, FEW_UNITS, MANY_UNITS = 1000, 32, 64
 LEAST_ITERATIONS, MOST_ITERATIONS = 20, 200
-
-Initial = Literal["identity", "gaussian"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Recipe:
     rates: tuple[float, ...] = RATES
     noise: float | None = None
     noises: tuple[float, ...] = NOISES
-    initial: Initial | None = None
+    initial: Recurrent | None = None
     networks: int = 1
     search_updates: int = 800
     finalists: int = 3
@@ -92,7 +91,7 @@ class Recipe:
         for noise in (*self.noises, *(() if self.noise is None else (self.noise,))):
             if not (math.isfinite(noise) and noise >= 0):
                 raise InvalidArgument(f"noise is {noise}; it must be a number of at least 0")
-        if self.initial not in (None, "identity", "gaussian"):
+        if self.initial not in (None, *get_args(Recurrent)):
             raise InvalidArgument(
                 f"initial is {self.initial!r}; it may be 'identity', 'gaussian' or None"
             )
@@ -107,8 +106,8 @@ class Recipe:
         return self.networks * len(self.initials) * rates * noises
 
     @property
-    def initials(self) -> tuple[Initial, ...]:
-        return ("identity", "gaussian") if self.initial is None else (self.initial,)
+    def initials(self) -> tuple[Recurrent, ...]:
+        return get_args(Recurrent) if self.initial is None else (self.initial,)
 
     def units(self, train: Sequences) -> int:
         if self.hidden is not None:

@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-import numpy as np
-
-from gradsieve.fitting._recipe import Initial, Recipe
+from gradsieve.fitting._recipe import Recipe
 from gradsieve.fitting._task import OwnTask
-from gradsieve.network import SRN
+from gradsieve.network import SRN, Recurrent
 from gradsieve.training import Run, run_one
 
 OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its last epoch, a record
@@ -31,25 +29,23 @@ class Trial:
 
     learning_rate: float
     noise: float
-    initial: Initial
+    initial: Recurrent
     network: int  # which initial network of its kind
     validation_loss: float | None  # None where there was nothing to choose from
     validation_accuracy: float | None
 
 
-def initial_network(task: OwnTask, recipe: Recipe, initial: Initial, number: int) -> SRN:
+def initial_network(task: OwnTask, recipe: Recipe, initial: Recurrent, number: int) -> SRN:
     train = task.parts.train
-    net = SRN.random(
+    return SRN.random(
         task.inputs,
         recipe.units(train),
         task.outputs,
         task.output,
         variance=recipe.initial_variance(train),
         seed=recipe.seed + number,
+        recurrent=initial,
     )
-    if initial == "identity":
-        net.w_rec[:] = np.eye(net.hidden)
-    return net
 
 
 def search(
@@ -68,7 +64,7 @@ def search(
     epochs = recipe.search_epochs(task.parts.train)
     stop = threading.Event()
 
-    def one(initial: Initial, number: int, rate: float, noise: float) -> tuple[Trial, Run]:
+    def one(initial: Recurrent, number: int, rate: float, noise: float) -> tuple[Trial, Run]:
         name = f"rate {rate:g}, noise {noise:g}, {initial} network {number + 1}"
         run = run_one(
             initial_network(task, recipe, initial, number),
