@@ -16,6 +16,7 @@ from gradsieve.experiments import (
     ablation,
     agreement,
     beyond,
+    equal_time,
     figure1,
     figure2,
     record,
@@ -94,7 +95,17 @@ def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
 
 
 def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
-    _write_accuracies("ablation", ablation.plan(scope, store), scope, store, output)
+    configs = ablation.plan(scope, store)
+    reported = [config for config in configs if config.network < 1000]
+    timed = equal_time.equal_times(reported, folder)
+    more = ""
+    if timed:
+        more = (
+            "\nIn the time that `off` takes for all of its updates (an update of each arm timed in "
+            "turns with that of `off`; accuracy on the validation set):\n\n"
+            + paper_tables.equal_time_table(timed)
+        )
+    _write_accuracies("ablation", configs, scope, store, output, more=more)
 
 
 def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
@@ -114,6 +125,7 @@ def _write_accuracies(
     store: Store,
     output: Path,
     against: Sequence[str] = ("off",),
+    more: str = "",
 ) -> None:
     """The table of what there is, its figure, and the record of every row in the store."""
     planned = paper_tables.cells([config for config in configs if config.network < 1000], store)
@@ -127,7 +139,7 @@ def _write_accuracies(
         table += paper_tables.accuracy_table(regression, scope.networks, against, "within_0.04")
     cells = list(dict.fromkeys(config.cell for config in configs))
     searched = paper_tables.search_table(cells, scope, store)
-    write_atomically(output / f"{name}.md", f"{table}\nThe search behind it:\n\n{searched}")
+    write_atomically(output / f"{name}.md", f"{table}{more}\nThe search behind it:\n\n{searched}")
     record.write_csv(output / "runs.csv", store, reported=True)
     record.write_csv(output / "search.csv", store, reported=False)
     write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")

@@ -11,6 +11,7 @@ from gradsieve import tasks
 from gradsieve.experiments import search
 from gradsieve.experiments.agreement import PHASES, compare
 from gradsieve.experiments.config import Cell, RunConfig
+from gradsieve.experiments.equal_time import EqualTime
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
@@ -109,6 +110,22 @@ def _tests(arm: ArmRows, other: ArmRows | None, column: str) -> str:
         for name in (column, "updates")
     ]
     return " / ".join(f"{paired_p_value(first, second):.3f}" for first, second in pairs)
+
+
+def equal_time_table(arms: Sequence[EqualTime]) -> str:
+    """The best accuracy on the validation set when the time of plain training is over."""
+    lines = [
+        "| task | T | sieve | cost of an update | updates in the time | best | mean | > 99 % |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for arm in arms:
+        values = arm.accuracies
+        lines.append(
+            f"| {arm.cell.task} | {arm.cell.length} | {arm.label} | {arm.cost:.2f} | "
+            f"{arm.updates} | {max(values):.1%} | **{sum(values) / len(values):.1%}** | "
+            f"{sum(value > 0.99 for value in values)} of {len(values)} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def search_table(cells: Sequence[Cell], scope: Scope, store: Store) -> str:

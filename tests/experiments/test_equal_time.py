@@ -1,0 +1,52 @@
+"""What an arm reaches in the time of plain training, on runs that were really made."""
+
+import pytest
+
+from gradsieve.experiments import equal_time
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.execute import execute
+from gradsieve.training.record import RunFolder
+
+METHODS = ("off", "full", "regularise")
+
+
+def config(method: str, network: int) -> RunConfig:
+    return RunConfig("temporal_order", 30, method, network, 1e-3, epochs=30, hidden=20)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    configs = [config(method, network) for method in METHODS for network in (0, 1)]
+    for one in configs:
+        execute(one.as_json(), str(folder))
+    return configs, folder
+
+
+def test_the_plain_update_costs_one_and_a_dearer_arm_gets_fewer(runs):
+    found = {arm.label: arm for arm in equal_time.equal_times(*runs)}
+    assert list(found) == list(METHODS)
+    assert found["off"].cost == 1
+    assert found["off"].updates == 1500
+    dear = found["regularise"]  # another pass back in NumPy
+    assert dear.cost > 2
+    assert dear.updates == int(1500 / dear.cost)
+
+
+def test_an_accuracy_is_the_best_on_the_validation_set_until_the_time_is_over(runs, monkeypatch):
+    configs, folder = runs
+    for cost, allowed in ((1.0, 1500), (2.0, 750), (5.0, 300)):
+        monkeypatch.setattr(
+            equal_time, "update_costs", lambda own, _, c=cost: {x.label: c for x in own}
+        )
+        arm = equal_time.equal_times(configs, folder)[1]
+        assert arm.updates == allowed
+        for accuracy, run in zip(arm.accuracies, configs[2:4], strict=True):
+            history = RunFolder(folder / run.key).read_history()
+            assert accuracy == max(r["accuracy"] for r in history if r["epoch"] * 50 <= allowed)
+
+
+def test_without_the_runs_of_the_plain_arm_nothing_is_said(runs):
+    configs, folder = runs
+    assert equal_time.equal_times([run for run in configs if run.method != "off"], folder) == []
+    assert equal_time.equal_times(configs, folder / "elsewhere") == []
