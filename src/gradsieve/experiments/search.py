@@ -57,9 +57,9 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "clipped": tuple(Choice(1e-3, clip) for clip in (0.1, 0.3, 0.5, 1.0, 3.0)),  # product: the step
     "scaled": tuple(Choice(1e-3, clip, SCALED) for clip in (0.1, 0.3, 1.0, 3.0, 10.0)),
     "hold": tuple(Choice(1e-3, 1.0, (("gain", gain),)) for gain in (0.7, 1.0)),
-    "scaled hold": tuple(Choice(1e-3, clip, SCALED) for clip in (1.0, 2.0)),
+    "scaled hold": tuple(Choice(1e-3, clip, SCALED) for clip in (0.3, 1.0, 2.0)),
     "identity": tuple(Choice(1e-3, clip, IDENTITY) for clip in (0.1, 0.3, 1.0, 3.0, 10.0)),
-    "identity hold": tuple(Choice(1e-3, clip, IDENTITY) for clip in (1.0, 2.0)),
+    "identity hold": tuple(Choice(1e-3, clip, IDENTITY) for clip in (0.3, 1.0, 2.0)),
 }
 
 
