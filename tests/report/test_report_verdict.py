@@ -107,6 +107,27 @@ def test_an_unfinished_run_is_said_to_be_unfinished() -> None:
     assert verdict(experiment).headline.startswith("Nothing measured yet")
 
 
+@pytest.mark.parametrize(
+    ("policy", "accuracy", "Q", "advised"),
+    [
+        ("hold", 0.26, 1.5, True),
+        ("steer", 0.26, 1.5, True),
+        ("hold", 0.9, 1.5, False),  # it learned
+        ("hold", 0.26, 0.1, False),  # it has reach: something else is wrong
+        ("skip", 0.26, 1.5, False),  # which does not steer
+    ],
+)
+def test_a_steered_network_that_never_got_its_reach_is_given_advice(
+    policy: str, accuracy: float, Q: float, advised: bool
+) -> None:
+    records = tuple({"epoch": epoch, "Q": Q} for epoch in (1, 2, 3))
+    sieve = {"q_range": [-2, 0.5], "policy": policy}
+    run = Run(Path("x"), settings(sieve=sieve), records, {"test_accuracy": accuracy}, 0)
+    (experiment,) = experiments([run])
+    (point,) = verdict(experiment).points
+    assert ("In 1 network steering did not bring the gradient back" in point) == advised
+
+
 def test_vanished_shares_are_counted_by_the_sieves_own_range() -> None:
     records = tuple({"epoch": index, "Q": value} for index, value in enumerate([0, 0.6, 0.6, -3]))
     sieve = {"q_range": [-2, 0.5]}

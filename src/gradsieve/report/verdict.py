@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
@@ -54,7 +55,7 @@ def verdict(experiment: Experiment) -> Verdict:
 def _about(variant: Variant, experiment: Experiment) -> str:
     parts = [_learned(variant, experiment.chance), _reach(variant, experiment)]
     if variant.sieved:
-        parts.append(_sieved(variant))
+        parts += [_sieved(variant), _too_large_steps(variant, experiment.chance)]
     return " ".join(part for part in parts if part)
 
 
@@ -183,6 +184,24 @@ def _sieved(variant: Variant) -> str:
         text += f" (verdicts: {reasons_said})"
     stalls = _total(variant.runs, "stalls")
     return text + (f"; it stalled {stalls} times." if stalls else "; it never stalled.")
+
+
+def _too_large_steps(variant: Variant, chance: float | None) -> str:
+    """What to try where steering never got the gradient back and nothing was learned."""
+    lost = 0
+    for run in variant.runs:
+        sieve, values = run.settings.get("sieve"), [q for q in run.column("Q") if q is not None]
+        steers = isinstance(sieve, Mapping) and sieve.get("policy") in ("steer", "hold")
+        if steers and values and run.q_range and run.accuracy is not None and chance is not None:
+            vanished = statistics.median(values) > run.q_range[1]
+            lost += vanished and run.accuracy < chance + ABOVE_CHANCE
+    if not lost:
+        return ""
+    return (
+        f"In {lost} {_networks(lost)} steering did not bring the gradient back and nothing was "
+        "learned: steps this large lose more reach than it wins. Try a third of the clipping "
+        "threshold or the rate, or recurrent weights that begin as the identity."
+    )
 
 
 def _total(runs: tuple[Run, ...] | list[Run], name: str) -> int:
