@@ -26,6 +26,7 @@ STYLE: Any = {
     "grid.alpha": 0.3,
     "legend.frameon": False,
 }
+NOT_RUN = "where there are no dots, nothing was run"
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -159,9 +160,10 @@ def accuracies(cells: Values, chance: Mapping[str, float]) -> Figure:
     """Every network of every arm as a dot, the mean as a bar; one panel a cell."""
     figure, axes = _panels(cells, np.mean)
     for cell, axis in axes.items():
-        axis.axhline(chance[cell], color="grey", ls=":", lw=1)
-        axis.set_ylim(0, 1.03)
-    next(iter(axes.values())).set_ylabel("test accuracy")
+        axis.axvline(chance[cell], color="grey", ls=":", lw=1)
+        axis.set_xlim(0, 1.03)
+        axis.set_xticks([0, 0.5, 1])
+    figure.supxlabel(f"test accuracy; dotted: a constant guess; {NOT_RUN}", fontsize=9)
     return figure
 
 
@@ -169,32 +171,34 @@ def updates(cells: Values) -> Figure:
     """How many updates every network took, the median as a bar."""
     figure, axes = _panels(cells, np.median)
     for axis in axes.values():
-        axis.set_yscale("log")
-    next(iter(axes.values())).set_ylabel("updates")
+        axis.set_xscale("log")
+    figure.supxlabel(f"updates; {NOT_RUN}", fontsize=9)
     return figure
 
 
 def _panels(
     cells: Values, middle: Callable[[Sequence[float]], Any]
 ) -> tuple[Figure, dict[str, Any]]:
-    """A panel for each cell, in which each arm has the place and colour that it has in all."""
+    """A panel for each cell, in which each arm has the line and colour that it has in all."""
     labels = list(dict.fromkeys(label for arms in cells.values() for label in arms))
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)
-        figure = Figure(figsize=(3.0 * columns, 2.6 * rows + 0.4), layout="constrained")
-        axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+        height = rows * (0.25 * len(labels) + 0.7) + 0.3
+        figure = Figure(figsize=(1.6 + 2.4 * columns, height), layout="constrained")
+        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
             for label, values in arms.items():
                 place = labels.index(label)
                 colour = COLOURS[place % len(COLOURS)]
                 spread = np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [0.0]
-                axis.plot(place + np.asarray(spread), np.sort(values), "o", ms=3.5, color=colour,
-                          alpha=0.8)  # fmt: skip
-                axis.plot([place - 0.35, place + 0.35], [middle(values)] * 2, color=colour, lw=2)
-            axis.set_xlim(-0.6, len(labels) - 0.4)
-            axis.set_xticks(range(len(labels)), labels, rotation=35, ha="right")
-            axis.set_title(cell.replace(", ", "\n", 1), fontsize=9)
+                axis.plot(np.sort(values)[::-1], place + np.asarray(spread), "o", ms=3.5,
+                          color=colour, alpha=0.8)  # fmt: skip
+                axis.plot([middle(values)] * 2, [place - 0.35, place + 0.35], color=colour, lw=2)
+            axis.set_ylim(len(labels) - 0.4, -0.6)
+            axis.set_yticks(range(len(labels)), labels)
+            axis.tick_params(labelbottom=True)
+            axis.set_title(cell, fontsize=9)
         for axis in axes[len(cells) :]:
             axis.set_axis_off()
     return figure, dict(zip(cells, axes, strict=False))
