@@ -1,4 +1,4 @@
-"""What each part of the method is worth: every arm, with and without clipping."""
+"""What each part of the method is worth: every arm, with and without clipping, and what we recommend."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ GUIDED = ("off", "frozen", "full", "listing", "regularise", "select", "steer")
 ARMS = (
     *(Arm(method, clipped) for clipped in (False, True) for method in GUIDED),
     Arm("hold", clipped=True),  # which is made for clipped updates
+    Arm("off", clipped=True, scaled=True),
+    Arm("hold", clipped=True, scaled=True),  # what we recommend
 )
 
 
