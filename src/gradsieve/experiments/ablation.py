@@ -1,4 +1,4 @@
-"""What each part of the method is worth: every arm, with and without clipping; what we recommend."""
+"""What each part of the method is worth: every arm, with and without clipping, and our advice."""
 
 from __future__ import annotations
 
