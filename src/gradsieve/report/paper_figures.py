@@ -185,7 +185,7 @@ def _panels(
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)
         height = rows * (0.25 * len(labels) + 0.7) + 0.3
-        figure = Figure(figsize=(1.6 + 2.4 * columns, height), layout="constrained")
+        figure = Figure(figsize=(max(7.0, 1.6 + 2.4 * columns), height), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
             for label, values in arms.items():
