@@ -49,6 +49,17 @@ def test_every_task_trains_and_ends_with_json_that_a_machine_can_read(in_process
     assert result["stopped"] == "epochs"
 
 
+def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_path):
+    folder = tmp_path / "run"
+    code, _, _ = in_process("train", "adding", *QUICK, "--stages", "10:1,12:1", "-o", folder)
+    assert not code
+    assert json.loads((folder / "run.json").read_text())["stages"] == [[10, 1], [12, 1]]
+    for wrong in ("10", "10:x", "10:1:1", ":"):
+        code, _, said = in_process("train", "adding", *QUICK, "--stages", wrong)
+        assert code == 2
+        assert "LENGTH:EPOCHS" in said
+
+
 def test_the_command_is_the_python_call(tmp_path):
     folder = tmp_path / "run [1]"
     done = gradsieve(

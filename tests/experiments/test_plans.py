@@ -1,5 +1,8 @@
 """Which runs a study asks for, given what its store has: searches first, then what they chose."""
 
+from dataclasses import replace
+
+import pytest
 from rows import row
 
 from gradsieve.experiments import ablation, beyond, search, study
@@ -9,6 +12,7 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope
 
 ADDING = Cell("adding", 100)
+STAGES = ((20, 3), (50, 4))  # of 30 epochs over 100 steps
 
 
 def test_the_search_waits_for_all_of_its_runs_and_then_takes_the_best_mean(tmp_path):
@@ -85,18 +89,30 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
         assert all(run.option("gain", 1.0) == gain for run in started)
 
 
-def test_the_identity_has_a_search_of_its_own_without_and_with_hold(tmp_path):
+@pytest.mark.parametrize("kind", ["identity", "staged"])
+def test_another_start_and_stages_have_searches_of_their_own_without_and_with_hold(tmp_path, kind):
     store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
-    arms = [arm for arm in beyond.ARMS if arm.identity]
+    arms = [arm for arm in beyond.ARMS if getattr(arm, kind)]
     searched = study.cell_configs(tuple(arms), ADDING, scope, store)
     for run in searched:
         store.add(run, row(0.9 if run.clip == 0.3 else 0.2))
     budget = [sum(run.method == method for run in searched) for method in ("off", "hold")]
     assert budget[1] <= budget[0]  # what we offer never has the larger one
     reported = study.cell_configs(tuple(arms), ADDING, scope, store)
-    assert {run.label for run in reported} == {"identity+rms+clip", "hold+identity+rms+clip"}
+    name = {"identity": "identity", "staged": "stages"}[kind]
+    assert {run.label for run in reported} == {f"{name}+rms+clip", f"hold+{name}+rms+clip"}
     assert {run.clip for run in reported} == {0.3}
-    assert all((run.initial_network().w_rec.diagonal() == 1).all() for run in reported)
+    for run in reported:
+        identity = bool((run.initial_network().w_rec.diagonal() == 1).all())
+        stages = settings_of(run).stages
+        assert (identity, stages) == ((True, ()) if kind == "identity" else (False, STAGES))
+
+
+def test_a_small_study_leaves_out_the_stages_that_would_be_too_short():
+    staged = RunConfig("adding", 40, "hold", 0, 1e-3, epochs=8, options=search.STAGED)
+    assert settings_of(staged).stages == ((20, 1),)
+    assert settings_of(replace(staged, epochs=5)).stages == ()
+    assert settings_of(replace(staged, epochs=2000)).stages == ((20, 285),)
 
 
 def test_random_skipping_keeps_what_the_sieve_kept_on_the_same_network(tmp_path):

@@ -30,6 +30,7 @@ def trained(folder: Path, about: dict[str, Any], sieve: gs.Sieve | None, task: A
         sieve=sieve,
         learning_rate=1e-3,
         clip=2.0,
+        stages=((12, 1),),
         epochs=3,
         iterations=4,
         sizes=(40, 30, 50),

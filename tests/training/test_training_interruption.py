@@ -112,12 +112,14 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
     assert outcome(tmp_path) == undisturbed
 
 
-@pytest.mark.parametrize("scaled", [{}, {"rms_decay": 0.99, "cooldown": 0.5}])
-def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, scaled):
+@pytest.mark.parametrize(
+    "more", [{}, {"rms_decay": 0.99, "cooldown": 0.5}, {"stages": ((10, 7), (14, 9))}]
+)
+def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more):
     """Epochs so short that some keep no update, and that a row of skips reaches into the next."""
     sieve = gs.Sieve((-0.2, 0.2), stall_after=4)
     settings = dataclasses.replace(
-        SETTINGS, sieve=sieve, iterations=3, epochs=40, probe_every=1, **scaled
+        SETTINGS, sieve=sieve, iterations=3, epochs=40, probe_every=1, **more
     )
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     run = run_one(initial_network(), TASK, settings, whole)

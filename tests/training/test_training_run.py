@@ -12,6 +12,8 @@ import pytest
 
 import gradsieve as gs
 from gradsieve.training import Data, Sequences, run_one
+from gradsieve.training.data import draw
+from gradsieve.training.run import evaluate
 from gradsieve.training.settings import Settings
 from oracles import every_engine
 
@@ -154,6 +156,36 @@ def test_a_cooldown_changes_the_epochs_in_which_the_rate_falls_and_only_those():
     losses = [[record["validation_loss"] for record in run.history] for run in (plain, cooled)]
     same = [one == other for one, other in zip(*losses, strict=True)]
     assert same == [True] * 5 + [False] * 3  # in the first epoch of the cooldown it is still whole
+
+
+def test_a_staged_run_begins_as_a_run_over_its_stage_and_is_judged_by_its_own_task():
+    quick = SMALL | {"sieve": gs.Sieve(), "stop_at": None}
+    short = TASK.of_length(12)
+    assert (short.name, short.steps, short.convention) == (TASK.name, 12, TASK.convention)
+    staged = gs.train(small_net(), TASK, **quick, stages=((12, 2),))
+    first = gs.train(small_net(), short, **(quick | {"epochs": 2}))
+    never_longer = gs.train(small_net(), short, **quick)
+    alike = [
+        one["gradient_norm"] == other["gradient_norm"]
+        for one, other in zip(staged.history, never_longer.history, strict=True)
+    ]
+    assert alike == [True, True, False]  # the third epoch is the task's own
+    on_its_own_task = evaluate(
+        first.final, TASK, draw(TASK, small_net(), SMALL["sizes"], 0).validation, Settings()
+    )
+    judged = staged.history[1]
+    assert (judged["accuracy"], judged["validation_loss"]) == on_its_own_task
+
+
+def test_stages_are_refused_where_a_task_has_but_its_own_sequences():
+    net = gs.SRN.random(1, 5, 2, seed=0)
+    with pytest.raises(gs.InvalidArgument, match="stages: the task own cannot be drawn over 3"):
+        gs.train(net, own_task(), **SMALL, stages=((3, 1),))
+
+
+def test_a_horizon_must_lie_within_every_stage():
+    with pytest.raises(gs.InvalidArgument, match="horizon"):
+        gs.train(small_net(), TASK, gs.Sieve(horizon=15), **SMALL, stages=((12, 1),))
 
 
 def test_a_solved_run_stops_and_says_so():

@@ -15,6 +15,7 @@ from gradsieve.training import Settings
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
         Settings(rms_decay=0.99, cooldown=0.25),
+        Settings(stages=[[10, 20], [50, 30]]),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
 )
@@ -49,6 +50,10 @@ def test_the_defaults_are_the_papers_protocol():
         ({"cooldown": 0}, "cooldown"),
         ({"cooldown": 1.1}, "cooldown"),
         ({"cooldown": math.nan}, "cooldown"),
+        ({"stages": ((10, 0),)}, "pairs"),
+        ({"stages": ((0, 10),)}, "pairs"),
+        ({"stages": ((10, 10, 10),)}, "pairs"),
+        ({"stages": ((10, 1000), (20, 1000))}, "2000 of 2000 epochs"),
         ({"sizes": (1, 2)}, "sizes"),
         ({"sizes": (0, 1, 1)}, "sizes"),
         ({"seed": -1}, "seed"),
@@ -68,3 +73,9 @@ def test_the_rate_falls_over_the_cooldown_and_only_then():
     cooled = Settings(learning_rate=1.0, epochs=10, cooldown=0.5)
     rates = [cooled.rate_in(epoch) for epoch in range(10)]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_every_stage_has_its_epochs_and_the_rest_is_the_tasks_own():
+    staged = Settings(epochs=6, stages=((10, 2), (50, 1)))
+    assert [staged.stage_in(epoch) for epoch in range(6)] == [10, 10, 50, None, None, None]
+    assert Settings().stage_in(0) is None

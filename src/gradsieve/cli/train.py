@@ -13,6 +13,7 @@ from rich.console import Console
 from gradsieve import tasks
 from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.progress import RunsProgress, signed
+from gradsieve.errors import InvalidArgument
 from gradsieve.network import SRN
 from gradsieve.sieve import Sieve, safe_range
 from gradsieve.training import Run, Settings, run_one
@@ -72,6 +73,12 @@ def train(
         float | None,
         typer.Option(help="The last share of the epochs, over which the rate falls to zero."),
     ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            help="Short sequences first: LENGTH:EPOCHS,… before the task's, e.g. 40:200,100:300."
+        ),
+    ] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
     epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 2000,
     iterations: Annotated[int, typer.Option(help="Minibatches in an epoch.")] = 50,
@@ -120,6 +127,7 @@ def train(
         clip=clip,
         rms_decay=rms_decay,
         cooldown=cooldown,
+        stages=_read_stages(stages),
         batch=batch,
         epochs=epochs,
         iterations=iterations,
@@ -164,6 +172,17 @@ def train(
         print(json.dumps(run.result() | {"output": str(output) if output else None}))
     else:
         _say(Console(), run, problem.constant_guess, output)
+
+
+def _read_stages(stages: str | None) -> tuple[tuple[int, int], ...]:
+    """The pairs of `--stages`; what they may be, `Settings` says."""
+    try:
+        pairs = [stage.split(":") for stage in stages.split(",")] if stages else []
+        return tuple((int(length), int(epochs)) for length, epochs in pairs)
+    except ValueError as error:
+        raise InvalidArgument(
+            f"--stages: {stages!r}; it must be LENGTH:EPOCHS, several with commas: 40:200,100:300"
+        ) from error
 
 
 def _say(console: Console, run: Run, chance: float, output: Path | None) -> None:

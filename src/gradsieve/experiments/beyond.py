@@ -1,7 +1,7 @@
 """Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences.
 
-With and without RMSprop's scaling, and from the ordinary start and from the identity, so that it is
-seen what each is worth.
+With and without RMSprop's scaling, from the ordinary start and from the identity, and with short
+sequences first or not, so that it is seen what each is worth.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ ARMS = (
     Arm("hold", clipped=True, scaled=True),
     Arm("off", clipped=True, scaled=True, identity=True),
     Arm("hold", clipped=True, scaled=True, identity=True),
+    Arm("off", clipped=True, scaled=True, staged=True),
+    Arm("hold", clipped=True, scaled=True, staged=True),
 )
 
 

@@ -30,10 +30,12 @@ class Cell:
         return f"{self.task}, T={self.length}{begun}"
 
 
-def label_of(method: str, scaled: bool, clipped: bool, identity: bool = False) -> str:
+def label_of(
+    method: str, scaled: bool, clipped: bool, identity: bool = False, staged: bool = False
+) -> str:
     """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
     parts = [method] if method != "off" else []
-    parts += ["identity"] * identity + ["rms"] * scaled + ["clip"] * clipped
+    parts += ["identity"] * identity + ["stages"] * staged + ["rms"] * scaled + ["clip"] * clipped
     return "+".join(parts) or "off"
 
 
@@ -51,8 +53,8 @@ class RunConfig:
         epochs: of 50 minibatches of 10, as in the paper.
         variance: of the initial weights.
         options: further settings by name: `gain` of the initial network, `identity` where its
-            recurrent weights begin as that, `rms_decay` and `cooldown` of `Settings`, and those of
-            the method.
+            recurrent weights begin as that, `stages` where short sequences come first, `rms_decay`
+            and `cooldown` of `Settings`, and those of the method.
     """
 
     task: str
@@ -70,7 +72,9 @@ class RunConfig:
     def label(self) -> str:
         options = dict(self.options)
         clipped = self.clip is not None
-        return label_of(self.method, "rms_decay" in options, clipped, "identity" in options)
+        return label_of(
+            self.method, "rms_decay" in options, clipped, "identity" in options, "stages" in options
+        )
 
     @property
     def cell(self) -> Cell:

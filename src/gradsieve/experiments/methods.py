@@ -14,7 +14,8 @@
 | start       | begins with the gain that `hold` begins with, and does nothing more          |
 
 Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both. `identity` in
-a label: the recurrent weights begin as the identity.
+a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
+same 100 000 updates.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ STOP_AT = 0.999  # so that "above 99 %" is never decided by when a run was stopp
 SIZES = (20_000, 1_000, 10_000)  # the paper's training, validation and test sequences
 SMALL_SIZES = (2_000, 200, 1_000)  # where drawing the paper's would take longer than learning
 SMALL = 100  # epochs
+STAGES = ((5, 10), (2, 7))  # a tenth of the epochs over a fifth of the length, a seventh over half
 
 
 def sieve_of(config: RunConfig) -> Sieve | None:
@@ -77,6 +79,7 @@ def settings_of(config: RunConfig) -> Settings:
         clip=config.clip,
         rms_decay=dict(config.options).get("rms_decay"),
         cooldown=dict(config.options).get("cooldown"),
+        stages=stages_of(config),
         epochs=config.epochs,
         seed=config.network,
         sizes=SIZES if config.epochs >= SMALL else SMALL_SIZES,
@@ -84,3 +87,14 @@ def settings_of(config: RunConfig) -> Settings:
         stop_at=STOP_AT,
         probe_every=20,
     )
+
+
+def stages_of(config: RunConfig) -> tuple[tuple[int, int], ...]:
+    """The lengths that a staged run has before its own, and for how many epochs.
+
+    In a small study one that would be too short, in steps or in epochs, is left out.
+    """
+    if not config.option("stages", 0):
+        return ()
+    stages = ((config.length // length, config.epochs // epochs) for length, epochs in STAGES)
+    return tuple((length, epochs) for length, epochs in stages if length >= 10 and epochs >= 1)

@@ -8,7 +8,8 @@
 | hold        | `hold+clip`, `start+clip`                       | the gain of the initial w_rec  |
 | scaled hold | `hold+rms+clip`                                 | the threshold                  |
 
-The last two again where the recurrent weights begin as the identity: `identity`, `identity hold`.
+The last of both kinds again where the recurrent weights begin as the identity (`identity`,
+`identity hold`), and where short sequences come first (`staged`, `staged hold`).
 
 What we offer never has a larger budget than what it is compared with. A search run is a third as
 long as a reported one. The best mean validation accuracy wins; of equals, the fewest updates, and
@@ -27,7 +28,15 @@ NETWORKS = (1000, 1001, 1002)
 SHARE = 3  # a search run has this part of the reported runs' epochs
 
 Family = Literal[
-    "not clipped", "clipped", "scaled", "hold", "scaled hold", "identity", "identity hold"
+    "not clipped",
+    "clipped",
+    "scaled",
+    "hold",
+    "scaled hold",
+    "identity",
+    "identity hold",
+    "staged",
+    "staged hold",
 ]
 
 
@@ -44,7 +53,7 @@ class Choice:
 
     def __str__(self) -> str:
         values = [self.learning_rate, *(() if self.clip is None else (self.clip,))]
-        if self.options in (SCALED, IDENTITY):  # which every choice of its family has
+        if self.options in (SCALED, IDENTITY, STAGED):  # which every choice of its family has
             return ", ".join(f"{value:g}" for value in values)
         named = [f"{name} {value:g}" for name, value in self.options]
         return ", ".join([f"{value:g}" for value in values] + named)
@@ -52,6 +61,7 @@ class Choice:
 
 SCALED: Options = (("cooldown", 1.0), ("rms_decay", 0.999))
 IDENTITY: Options = (("cooldown", 1.0), ("identity", 1.0), ("rms_decay", 0.999))
+STAGED: Options = (("cooldown", 1.0), ("rms_decay", 0.999), ("stages", 1.0))
 TRIED: dict[Family, tuple[Choice, ...]] = {
     "not clipped": tuple(Choice(rate, None) for rate in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)),  # paper's
     "clipped": tuple(Choice(1e-3, clip) for clip in (0.1, 0.3, 0.5, 1.0, 3.0)),  # product: the step
@@ -60,11 +70,21 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "scaled hold": tuple(Choice(1e-3, clip, SCALED) for clip in (0.3, 1.0, 2.0)),
     "identity": tuple(Choice(1e-3, clip, IDENTITY) for clip in (0.1, 0.3, 1.0, 3.0, 10.0)),
     "identity hold": tuple(Choice(1e-3, clip, IDENTITY) for clip in (0.3, 1.0, 2.0)),
+    "staged": tuple(Choice(1e-3, clip, STAGED) for clip in (0.1, 0.3, 1.0, 3.0, 10.0)),
+    "staged hold": tuple(Choice(1e-3, clip, STAGED) for clip in (0.3, 1.0, 2.0)),
 }
 
 
-def family_of(method: str, clipped: bool, scaled: bool = False, identity: bool = False) -> Family:
+def family_of(
+    method: str,
+    clipped: bool,
+    scaled: bool = False,
+    identity: bool = False,
+    staged: bool = False,
+) -> Family:
     """Which search a method takes its settings from."""
+    if staged:
+        return "staged hold" if method == "hold" else "staged"
     if identity:
         return "identity hold" if method == "hold" else "identity"
     if method in ("hold", "start"):

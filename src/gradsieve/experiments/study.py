@@ -36,14 +36,15 @@ class Arm:
     clipped: bool = False
     scaled: bool = False
     identity: bool = False  # recurrent weights that begin as it
+    staged: bool = False  # short sequences first
 
     @property
     def family(self) -> search.Family:
-        return search.family_of(self.method, self.clipped, self.scaled, self.identity)
+        return search.family_of(self.method, self.clipped, self.scaled, self.identity, self.staged)
 
     @property
     def label(self) -> str:
-        return label_of(self.method, self.scaled, self.clipped, self.identity)
+        return label_of(self.method, self.scaled, self.clipped, self.identity, self.staged)
 
 
 def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:

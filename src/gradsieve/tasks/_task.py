@@ -46,6 +46,12 @@ class Task(ABC):
         """Steps of the longest possible sequence: the first axis of what `sample` gives."""
         return self.length + self.spare
 
+    def of_length(self, length: int) -> Task:
+        """The same task over sequences of another length."""
+        from gradsieve.tasks import by_name  # which knows every task, this one among them
+
+        return by_name(self.name, length, self.convention, self.tolerance)
+
     def sample(self, count: int, seed: int) -> tuple[Array, Array]:
         """`count` sequences u (steps,B,I) float32 and t: (B,) int64 classes or (B,O) float32.
 

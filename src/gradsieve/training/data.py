@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from gradsieve.errors import InvalidArgument
 from gradsieve.flow import checked_batch
 from gradsieve.network import SRN, Array, Output
 
@@ -72,17 +73,35 @@ class OwnSequences(Protocol):
     def data(self) -> Data: ...
 
 
+@runtime_checkable
+class AnyLength(Protocol):
+    """A task that is the same task over sequences of any length: what `stages` need."""
+
+    def of_length(self, length: int) -> Task: ...
+
+
 def draw(task: Task, net: SRN, sizes: tuple[int, int, int], seed: int) -> Data:
     """The run's data, checked once against the network so that the loop need not."""
     if isinstance(task, OwnSequences):
         own = task.data()
         return Data(*(_checked(part, net) for part in (own.train, own.validation, own.test)))
-    seeds = np.random.SeedSequence(seed).generate_state(3)
-    parts = []
-    for count, part_seed in zip(sizes, seeds, strict=True):
-        u, t, starts = task.sample_with_starts(count, int(part_seed))
-        parts.append(_checked(Sequences(u.transpose(1, 0, 2), t, starts), net))
-    return Data(*parts)
+    return Data(*(_drawn(task, net, count, seed, part) for part, count in enumerate(sizes)))
+
+
+def draw_stage(task: Task, net: SRN, length: int, count: int, seed: int) -> Sequences:
+    """Training sequences of a stage: of the same task, over another length."""
+    if not isinstance(task, AnyLength):
+        raise InvalidArgument(
+            f"stages: the task {task.name} cannot be drawn over {length} steps; it needs a method "
+            "of_length(length), as the tasks of gradsieve.tasks have"
+        )
+    return _drawn(task.of_length(length), net, count, seed, part=0)
+
+
+def _drawn(task: Task, net: SRN, count: int, seed: int, part: int) -> Sequences:
+    part_seed = np.random.SeedSequence(seed).generate_state(3)[part]
+    u, t, starts = task.sample_with_starts(count, int(part_seed))
+    return _checked(Sequences(u.transpose(1, 0, 2), t, starts), net)
 
 
 def _checked(part: Sequences, net: SRN) -> Sequences:

@@ -23,7 +23,7 @@ from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.flow import horizon_within, predict
 from gradsieve.network import SRN, Array
 from gradsieve.sieve import NOT_FINITE
-from gradsieve.training.data import Sequences, Task, draw
+from gradsieve.training.data import Sequences, Task, draw, draw_stage
 from gradsieve.training.probe import look
 from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
 from gradsieve.training.settings import Settings
@@ -161,8 +161,13 @@ class _Training:
         self.progress = Progress()
         self.history: list[dict[str, Any]] = []
         self.data = draw(task, net, settings.sizes, settings.seed)
+        self.stages = {
+            length: draw_stage(task, net, length, settings.sizes[0], settings.seed)
+            for length, _ in settings.stages
+        }
         if settings.sieve is not None:
-            horizon_within(self.data.train.u.shape[1], settings.sieve.horizon)
+            for sequences in (self.data.train, *self.stages.values()):
+                horizon_within(sequences.u.shape[1], settings.sieve.horizon)
         self.folder = RunFolder(folder) if folder is not None else None
         if self.folder is not None:
             self._open(self.folder, net, about)
@@ -243,12 +248,9 @@ class _Training:
         return "epochs"
 
     def _epoch(self, tally: _Tally, stop: threading.Event) -> None:
-        settings, progress, stepper, train = (
-            self.settings,
-            self.progress,
-            self.stepper,
-            self.data.train,
-        )
+        settings, progress, stepper = self.settings, self.progress, self.stepper
+        stage = settings.stage_in(progress.epoch)
+        train = self.data.train if stage is None else self.stages[stage]
         order = np.random.Generator(np.random.PCG64([settings.seed, progress.epoch]))
         minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
         if settings.reset_velocity:

@@ -26,6 +26,9 @@ class Settings:
         rms_decay: divides each weight's gradient, before it is clipped, by the root of its mean
             square, whose memory this is (RMSprop; 0.999, say); None does not.
         cooldown: over this last share of the epochs the rate falls linearly to zero; None never.
+        stages: pairs (length, epochs): short sequences first. The first so many epochs train on
+            sequences of that length, and so on; what is left, on the task's own. Validation and
+            test are always of the task itself.
         batch: sequences in a minibatch, drawn with replacement.
         epochs: at most so many epochs of `iterations` minibatches.
         seed: decides the data and the order of the minibatches, not the initial weights.
@@ -45,6 +48,7 @@ class Settings:
     clip: float | None = None
     rms_decay: float | None = None
     cooldown: float | None = None
+    stages: tuple[tuple[int, int], ...] = ()
     batch: int = 10
     epochs: int = 2000
     iterations: int = 50
@@ -60,6 +64,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
+        object.__setattr__(self, "stages", tuple(tuple(stage) for stage in self.stages))
         for name in ("batch", "epochs", "iterations", "validate_every"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -79,6 +84,15 @@ class Settings:
             raise InvalidArgument(
                 f"cooldown is {self.cooldown}; it must lie above 0 and at most at 1, or None"
             )
+        if any(len(stage) != 2 or min(stage) < 1 for stage in self.stages):
+            raise InvalidArgument(
+                f"stages is {self.stages}; it must be pairs (length, epochs) of numbers above 0"
+            )
+        if self.stages and sum(epochs for _, epochs in self.stages) >= self.epochs:
+            raise InvalidArgument(
+                f"stages take {sum(epochs for _, epochs in self.stages)} of {self.epochs} epochs; "
+                "some must be left for the task itself"
+            )
         if self.engine not in ("native", "reference"):
             raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
         if self.measure not in get_args(Measure):
@@ -97,10 +111,19 @@ class Settings:
         left = (self.epochs - epoch) / (self.cooldown * self.epochs)
         return self.learning_rate * min(1.0, left)
 
+    def stage_in(self, epoch: int) -> int | None:
+        """The length that an epoch, counted from 0, trains on; None is the task's own."""
+        for length, epochs in self.stages:
+            if epoch < epochs:
+                return length
+            epoch -= epochs
+        return None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON; lists in place of tuples so that it equals what is read back."""
         plain = dataclasses.asdict(self)
         plain["sizes"] = list(self.sizes)
+        plain["stages"] = [list(stage) for stage in self.stages]
         if self.sieve is not None:
             plain["sieve"]["q_range"] = list(self.sieve.q_range)
         return plain
