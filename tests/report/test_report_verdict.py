@@ -56,6 +56,36 @@ def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "default", "other"),
+    [
+        ("rms_decay", None, 0.999),
+        ("cooldown", None, 1.0),
+        ("stages", [], [[20, 100]]),
+        ("gain", 1.0, 0.7),
+        ("recurrent", "gaussian", "identity"),
+    ],
+)
+def test_a_setting_that_an_older_run_does_not_have_is_what_it_then_was(
+    setting: str, default: Any, other: Any
+) -> None:
+    older, same = run_of("full", 0, 0.3), run_of("full", 1, 0.3, **{setting: default})
+    assert setting not in older.settings
+    (experiment,) = experiments([older, same])
+    assert [variant.name for variant in experiment.variants] == ["full"]
+    (experiment,) = experiments([older, same, run_of("full", 0, 0.9, **{setting: other})])
+    assert [len(variant.runs) for variant in experiment.variants] == [2, 1]
+
+
+def test_short_sequences_that_came_first_are_said_and_what_is_damaged_is_left_out() -> None:
+    (experiment,) = experiments([run_of("off", 0, 0.9, stages=[[20, 100], [50, 300]])])
+    said = "Short sequences came first, in epochs: 100 over 20 steps, 300 over 50 steps;"
+    assert any(said in point for point in verdict(experiment).points)
+    for damaged in ([[20]], [7], "none", [["a", 2]], [[None, 1]]):
+        (experiment,) = experiments([run_of("off", 0, 0.9, stages=damaged)])
+        assert not any("Short sequences" in point for point in verdict(experiment).points)
+
+
 def test_a_clear_gain_is_said_to_be_one() -> None:
     off = [0.3, 0.4, 0.3, 0.5, 0.4, 0.3]
     (experiment,) = experiments(pairs(off, [value + 0.4 for value in off]))

@@ -15,18 +15,25 @@ from typing import Any
 from gradsieve.experiments.statistics import paired_p_value
 from gradsieve.report.runs import Run
 
-VARIANT_SETTINGS = (
-    "hidden",
-    "variance",
-    "learning_rate",
-    "momentum",
-    "clip",
-    "batch",
-    "iterations",
-    "sieve",
-    "engine",
-    "dtype",
-)
+# What runs of one variant share, and what a run that does not say it had.
+VARIANT_SETTINGS: dict[str, Any] = {
+    "hidden": None,
+    "variance": None,
+    "gain": 1.0,
+    "recurrent": "gaussian",
+    "learning_rate": None,
+    "momentum": None,
+    "clip": None,
+    "rms_decay": None,
+    "cooldown": None,
+    "stages": [],
+    "batch": None,
+    "epochs": None,
+    "iterations": None,
+    "sieve": None,
+    "engine": None,
+    "dtype": None,
+}
 
 
 @dataclass(frozen=True)
@@ -157,5 +164,5 @@ def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
 
 
 def _key(run: Run, setting: str) -> str:
-    value: Any = run.settings.get(setting)
+    value: Any = run.settings.get(setting, VARIANT_SETTINGS[setting])
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -67,6 +67,17 @@ class Run:
         return None if low is None or high is None else (low, high)
 
     @property
+    def stages(self) -> list[tuple[float, float]]:
+        """Lengths of the short sequences that came first, each with its epochs."""
+        stages = self.settings.get("stages")
+        known = []
+        for stage in stages if isinstance(stages, list) else []:
+            numbers = [finite(one) for one in stage] if isinstance(stage, list) else []
+            if len(numbers) == 2 and numbers[0] is not None and numbers[1] is not None:
+                known.append((numbers[0], numbers[1]))
+        return known
+
+    @property
     def chance(self) -> float | None:
         """What a constant guess scores."""
         return finite(self.settings.get("chance"))

@@ -53,7 +53,7 @@ def verdict(experiment: Experiment) -> Verdict:
 
 
 def _about(variant: Variant, experiment: Experiment) -> str:
-    parts = [_learned(variant, experiment.chance), _reach(variant, experiment)]
+    parts = [_learned(variant, experiment.chance), _staged(variant), _reach(variant, experiment)]
     if variant.sieved:
         parts += [_sieved(variant), _too_large_steps(variant, experiment.chance)]
     return " ".join(part for part in parts if part)
@@ -141,6 +141,15 @@ def _points(difference: float) -> str:
     return f"{100 * difference:+.1f} percentage points".replace("-", "−")
 
 
+def _staged(variant: Variant) -> str:
+    stages = [f"{epochs:g} over {length:g} steps" for length, epochs in variant.runs[0].stages]
+    if not stages:
+        return ""
+    return (
+        f"Short sequences came first, in epochs: {', '.join(stages)}; there Q is of those lengths."
+    )
+
+
 def _reach(variant: Variant, experiment: Experiment) -> str:
     values = [value for run in variant.runs for value in run.column("Q") if value is not None]
     ends = [value for run in variant.runs if (value := run.last("Q")) is not None]
@@ -200,7 +209,8 @@ def _too_large_steps(variant: Variant, chance: float | None) -> str:
     return (
         f"In {lost} {_networks(lost)} steering did not bring the gradient back and nothing was "
         "learned: steps this large lose more reach than it wins. Try a third of the clipping "
-        "threshold or the rate, or recurrent weights that begin as the identity."
+        "threshold or the rate, recurrent weights that begin as the identity, or short sequences "
+        "first."
     )
 
 
