@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 
 from gradsieve import tasks
@@ -28,6 +25,7 @@ from gradsieve.experiments.config import Cell, RunConfig
 from gradsieve.experiments.methods import sieve_of
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Plan, Scope
+from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.report import paper_figures, paper_tables
 from gradsieve.sieve import safe_range
@@ -60,7 +58,7 @@ def write_figure1(scope: Scope, store: Store, folder: Path, output: Path, jobs: 
 
 def write_figure2(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     arms = [replace(arm, epochs=scope.epochs) for arm in figure2.ARMS]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with worker_processes(jobs) as pool:
         histories = list(pool.map(figure2.history, arms, [folder] * len(arms)))
     columns = [
         (arm.label, history, sieve.q_range if (sieve := sieve_of(arm)) else safe_range("skip"))
@@ -79,7 +77,7 @@ def write_agreement(scope: Scope, store: Store, folder: Path, output: Path, jobs
         for task in scope.tasks
         for network in networks
     ]  # fmt: skip
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with worker_processes(jobs) as pool:
         parts = list(pool.map(agreement.watch_training, configs, [folder] * len(configs)))
     rows = [row for part in parts for row in part]
     text = io.StringIO()
@@ -98,8 +96,7 @@ def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
 def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     configs = ablation.plan(scope, store)
     reported = [config for config in configs if config.network < 1000]
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # which NumPy reads as it is loaded: a new process
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with worker_processes(1) as pool:  # so that NumPy's threads do not count as one update's
         timed = pool.submit(equal_time.equal_times, reported, folder).result()
     more = ""
     if timed:

@@ -7,13 +7,12 @@ changes nothing. Workers only compute; this process alone writes the store.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from gradsieve.errors import GradsieveError, MissingExtra
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute, remove_checkpoint
 from gradsieve.experiments.store import Store
+from gradsieve.experiments.workers import worker_processes
 
 RETRIES = 3  # of a run by Ray
 KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
@@ -53,8 +53,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
     waiting = list(configs)
     attempts: dict[str, int] = {}
     while waiting:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker) as pool:
+        with worker_processes(jobs, _start_worker) as pool:
             running: dict[Future[dict[str, Any]], RunConfig] = {}
             try:
                 while waiting or running:
@@ -84,9 +83,8 @@ def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
 
 
 def _start_worker() -> None:
-    """A worker is one core, is not asked by Ctrl-C, and ends with the process that it works for."""
+    """A worker is not asked by Ctrl-C, and ends with the process that it works for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's threads would get in each other's way
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 
