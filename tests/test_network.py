@@ -198,9 +198,20 @@ def test_weights_that_do_not_fit_are_named(changed, names):
         ({"variance": float("nan")}, "variance"),
         ({"output": "tanh"}, "output"),
         ({"gain": -1.0}, "gain"),
+        ({"input_gain": float("inf")}, "input_gain"),
+        ({"bias_spread": -0.5}, "bias_spread"),
         ({"recurrent": "unit"}, "recurrent is 'unit'"),
     ],
 )
 def test_a_random_network_that_cannot_be_is_refused(changed, names):
     with pytest.raises(gs.InvalidArgument, match=names):
         gs.SRN.random(**({"inputs": 2, "hidden": 3, "outputs": 2} | changed))
+
+
+def test_units_that_begin_bent_have_other_input_weights_and_biases_and_nothing_else():
+    plain = gs.SRN.random(2, 400, 3, seed=4, dtype=np.float64)
+    bent = gs.SRN.random(2, 400, 3, seed=4, dtype=np.float64, input_gain=16, bias_spread=0.5)
+    assert np.array_equal(bent.w_in, 16 * plain.w_in)
+    assert bent.b.std() == pytest.approx(0.5, rel=0.1)
+    for name in ("w_rec", "w_out", "b_out"):
+        assert np.array_equal(getattr(bent, name), getattr(plain, name))

@@ -129,20 +129,28 @@ class SRN(Weights):
         dtype: DTypeLike = np.float32,
         gain: float = 1.0,
         recurrent: Recurrent = "gaussian",
+        input_gain: float = 1.0,
+        bias_spread: float = 0.0,
     ) -> SRN:
         """Matrices from a Gaussian of this *variance* (the paper's sigma); biases are zero.
 
         The recurrent matrix is multiplied by `gain`: with 100 units of variance 0.01 its largest
         eigenvalue is about 1, and a gain of 0.7 makes the start one that contracts. Where
         `recurrent` is "identity" it begins as the identity, and all else as from the same seed.
+
+        Such units are all but linear. Input weights multiplied by `input_gain`, and hidden biases
+        from a Gaussian of standard deviation `bias_spread`, make them bend, which a task without a
+        linear part needs, such as multiplication.
         """
         for name, size in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             if size < 1:
                 raise InvalidArgument(f"{name} is {size}; it must be at least 1")
         if not (math.isfinite(variance) and variance >= 0):
             raise InvalidArgument(f"variance is {variance}; it must be a number of at least 0")
-        if not (math.isfinite(gain) and gain >= 0):
-            raise InvalidArgument(f"gain is {gain}; it must be a number of at least 0")
+        factors = {"gain": gain, "input_gain": input_gain, "bias_spread": bias_spread}
+        for name, factor in factors.items():
+            if not (math.isfinite(factor) and factor >= 0):
+                raise InvalidArgument(f"{name} is {factor}; it must be a number of at least 0")
         if recurrent not in get_args(Recurrent):
             raise InvalidArgument(f"recurrent is {recurrent!r}; it may be 'gaussian' or 'identity'")
         generator = np.random.Generator(np.random.PCG64(seed))
@@ -155,6 +163,9 @@ class SRN(Weights):
         if recurrent == "identity":
             values["w_rec"] = np.eye(hidden)
         values["w_rec"] *= gain
+        values["w_in"] *= input_gain
+        if bias_spread:
+            values["b"] = generator.standard_normal(hidden) * bias_spread
         return cls(**values, output=output).astype(dtype)
 
     def copy(self) -> SRN:

@@ -161,6 +161,16 @@ def test_recurrent_weights_may_begin_as_the_identity(in_process, tmp_path):
     assert np.array_equal(second.w_in, first.w_in)
 
 
+def test_units_may_begin_bent_and_the_run_says_so(in_process, tmp_path):
+    bent = ("--input-gain", 16, "--bias-spread", 0.5)
+    code, _, _ = in_process("train", "multiplication", *QUICK, *bent, "-o", tmp_path)
+    assert code == 0
+    said = json.loads((tmp_path / "run.json").read_text())
+    assert (said["input_gain"], said["bias_spread"]) == (16, 0.5)
+    expected = gs.SRN.random(2, 8, 1, "linear", seed=0, input_gain=16, bias_spread=0.5)
+    assert np.array_equal(gs.SRN.load(tmp_path / "initial.safetensors").flat, expected.flat)
+
+
 def test_a_mistake_in_a_process_leaves_no_traceback():
     done = gradsieve("train", "adding", "--initial", "none.safetensors")
     assert done.returncode == 2

@@ -56,7 +56,10 @@ def test_of_equally_solved_ones_the_fewer_updates_win(tmp_path):
 
 def test_an_arm_whose_search_is_done_runs_beside_the_searches_of_others(tmp_path):
     store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
-    arms = (Arm("off", clipped=True, scaled=True), Arm("hold", clipped=True, scaled=True))
+    arms = (
+        Arm("off", clipped=True, options=search.SCALED),
+        Arm("hold", clipped=True, options=search.SCALED),
+    )
     for run in search.configs(ADDING, "scaled hold", epochs=30, networks=10):
         assert run.label == "hold+rms+clip"
         store.add(run, row(0.5))
@@ -69,7 +72,7 @@ def test_an_arm_whose_search_is_done_runs_beside_the_searches_of_others(tmp_path
 
 
 def test_a_scaled_run_is_scaled_and_cooled_down(tmp_path):
-    store, arm = Store(tmp_path / "store.sqlite"), Arm("hold", clipped=True, scaled=True)
+    store, arm = Store(tmp_path / "store.sqlite"), Arm("hold", clipped=True, options=search.SCALED)
     settings = settings_of(study.cell_configs((arm,), ADDING, Scope(), store)[0])
     assert (settings.rms_decay, settings.cooldown) == (0.999, 1.0)
     assert settings.sieve.policy == "hold"
@@ -89,23 +92,35 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
         assert all(run.option("gain", 1.0) == gain for run in started)
 
 
-@pytest.mark.parametrize("kind", ["identity", "staged"])
-def test_another_start_and_stages_have_searches_of_their_own_without_and_with_hold(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        (search.SCALED, "rms+clip"),
+        (search.IDENTITY, "identity+rms+clip"),
+        (search.STAGED, "stages+rms+clip"),
+        (search.BENT, "bent+stages+rms+clip"),
+    ],
+)
+def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
+    tmp_path, options, label
+):
     store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
-    arms = [arm for arm in beyond.ARMS if getattr(arm, kind)]
-    searched = study.cell_configs(tuple(arms), ADDING, scope, store)
+    arms = tuple(arm for arm in beyond.ARMS if arm.options == options)
+    searched = study.cell_configs(arms, ADDING, scope, store)
     for run in searched:
-        store.add(run, row(0.9 if run.clip == 0.3 else 0.2))
+        store.add(run, row(0.9 if run.clip == 1.0 else 0.2))
     budget = [sum(run.method == method for run in searched) for method in ("off", "hold")]
     assert budget[1] <= budget[0]  # what we offer never has the larger one
-    reported = study.cell_configs(tuple(arms), ADDING, scope, store)
-    name = {"identity": "identity", "staged": "stages"}[kind]
-    assert {run.label for run in reported} == {f"{name}+rms+clip", f"hold+{name}+rms+clip"}
-    assert {run.clip for run in reported} == {0.3}
+    reported = study.cell_configs(arms, ADDING, scope, store)
+    assert {run.label for run in searched} == {run.label for run in reported}
+    assert {run.label for run in reported} == {label, f"hold+{label}"}
+    assert {run.clip for run in reported} == {1.0}
     for run in reported:
-        identity = bool((run.initial_network().w_rec.diagonal() == 1).all())
-        stages = settings_of(run).stages
-        assert (identity, stages) == ((True, ()) if kind == "identity" else (False, STAGES))
+        net = run.initial_network()
+        assert bool((net.w_rec.diagonal() == 1).all()) == ("identity" in label)
+        assert (settings_of(run).stages == STAGES) == ("stages" in label)
+        assert (net.b.std() > 0.3) == ("bent" in label)
+        assert (net.w_in.std() > 1) == ("bent" in label)
 
 
 def test_a_small_study_leaves_out_the_stages_that_would_be_too_short():

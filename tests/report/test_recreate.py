@@ -25,6 +25,8 @@ def trained(folder: Path, about: dict[str, Any], sieve: gs.Sieve | None, task: A
         seed=3,
         gain=about.get("gain", 1),
         recurrent=about.get("recurrent", "gaussian"),
+        input_gain=about.get("input_gain", 1),
+        bias_spread=about.get("bias_spread", 0),
     )
     settings = gs.training.Settings(
         sieve=sieve,
@@ -66,7 +68,10 @@ def test_a_recipe_gives_the_same_result_bit_for_bit(
     assert [record["loss"] for record in again.history] == run.column("loss")
 
 
-@pytest.mark.parametrize("start", [{"gain": 0.7}, {"recurrent": "identity"}])
+@pytest.mark.parametrize(
+    "start",
+    [{"gain": 0.7}, {"recurrent": "identity"}, {"input_gain": 16, "bias_spread": 0.5}],
+)
 def test_a_recipe_begins_as_the_run_did(tmp_path: Path, start: dict[str, Any]) -> None:
     about = {"network": 3, "variance": 0.02, **start}
     run = trained(tmp_path / "run", about, None, gs.tasks.temporal_order(length=12))

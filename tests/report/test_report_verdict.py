@@ -64,6 +64,8 @@ def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
         ("stages", [], [[20, 100]]),
         ("gain", 1.0, 0.7),
         ("recurrent", "gaussian", "identity"),
+        ("input_gain", 1.0, 16.0),
+        ("bias_spread", 0.0, 0.5),
     ],
 )
 def test_a_setting_that_an_older_run_does_not_have_is_what_it_then_was(

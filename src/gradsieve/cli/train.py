@@ -90,6 +90,12 @@ def train(
     recurrent: Annotated[
         str, typer.Option(help="gaussian or identity: how the recurrent weights begin.")
     ] = "gaussian",
+    input_gain: Annotated[
+        float, typer.Option(help="Factor of the initial input weights; large ones bend the units.")
+    ] = 1.0,
+    bias_spread: Annotated[
+        float, typer.Option(help="Standard deviation of the initial hidden biases.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Decides initial weights, data and order.")] = 0,
     convention: Annotated[
         str, typer.Option(help="author, pascanu or hochreiter: whose version of the task.")
@@ -145,6 +151,8 @@ def train(
             seed,
             gain=gain,
             recurrent=recurrent,  # type: ignore[arg-type]
+            input_gain=input_gain,
+            bias_spread=bias_spread,
         )
     )
     console = Console(stderr=True)
@@ -164,8 +172,10 @@ def train(
         about: dict[str, object] = {"label": sieve.value, "network": seed}
         if initial is None:
             about |= {"variance": variance, "gain": gain}
-            if recurrent != "gaussian":  # so that folders of older versions go on
-                about["recurrent"] = recurrent
+            more = {"recurrent": recurrent, "input_gain": input_gain, "bias_spread": bias_spread}
+            usual = {"recurrent": "gaussian", "input_gain": 1.0, "bias_spread": 0.0}
+            # only what is unusual, so that folders of older versions go on
+            about |= {name: value for name, value in more.items() if value != usual[name]}
         run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:

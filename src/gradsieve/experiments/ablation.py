@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.search import SCALED
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
@@ -10,8 +11,8 @@ GUIDED = ("off", "frozen", "full", "listing", "regularise", "select", "steer")
 ARMS = (
     *(Arm(method, clipped) for clipped in (False, True) for method in GUIDED),
     Arm("hold", clipped=True),  # which is made for clipped updates
-    Arm("off", clipped=True, scaled=True),
-    Arm("hold", clipped=True, scaled=True),  # what we recommend
+    Arm("off", clipped=True, options=SCALED),
+    Arm("hold", clipped=True, options=SCALED),  # what we recommend
 )
 
 

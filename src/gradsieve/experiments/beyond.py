@@ -1,7 +1,7 @@
 """Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences.
 
-With and without RMSprop's scaling, from the ordinary start and from the identity, and with short
-sequences first or not, so that it is seen what each is worth.
+With and without RMSprop's scaling, from the ordinary start and from others, with short sequences
+first or not, so that it is seen what each is worth.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.search import BUILT_ON
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
@@ -17,12 +18,7 @@ ARMS = (
     Arm("off", clipped=True),
     Arm("start", clipped=True),
     Arm("hold", clipped=True),
-    Arm("off", clipped=True, scaled=True),
-    Arm("hold", clipped=True, scaled=True),
-    Arm("off", clipped=True, scaled=True, identity=True),
-    Arm("hold", clipped=True, scaled=True, identity=True),
-    Arm("off", clipped=True, scaled=True, staged=True),
-    Arm("hold", clipped=True, scaled=True, staged=True),
+    *(Arm(method, True, options) for options in BUILT_ON for method in ("off", "hold")),
 )
 
 

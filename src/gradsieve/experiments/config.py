@@ -30,13 +30,15 @@ class Cell:
         return f"{self.task}, T={self.length}{begun}"
 
 
-def label_of(
-    method: str, scaled: bool, clipped: bool, identity: bool = False, staged: bool = False
-) -> str:
+# Options that say what a method is built on, and what a label calls them, in this order.
+BUILT_ON = {"identity": "identity", "input_gain": "bent", "stages": "stages", "rms_decay": "rms"}
+
+
+def label_of(method: str, options: Options, clipped: bool) -> str:
     """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
     parts = [method] if method != "off" else []
-    parts += ["identity"] * identity + ["stages"] * staged + ["rms"] * scaled + ["clip"] * clipped
-    return "+".join(parts) or "off"
+    parts += [name for option, name in BUILT_ON.items() if option in dict(options)]
+    return "+".join(parts + ["clip"] * clipped) or "off"
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,9 @@ class RunConfig:
         clip: largest norm of that gradient, or None.
         epochs: of 50 minibatches of 10, as in the paper.
         variance: of the initial weights.
-        options: further settings by name: `gain` of the initial network, `identity` where its
-            recurrent weights begin as that, `stages` where short sequences come first, `rms_decay`
-            and `cooldown` of `Settings`, and those of the method.
+        options: further settings by name: `gain`, `input_gain` and `bias_spread` of the initial
+            network, `identity` where its recurrent weights begin as that, `stages` where short
+            sequences come first, `rms_decay` and `cooldown` of `Settings`, and those of the method.
     """
 
     task: str
@@ -70,11 +72,7 @@ class RunConfig:
 
     @property
     def label(self) -> str:
-        options = dict(self.options)
-        clipped = self.clip is not None
-        return label_of(
-            self.method, "rms_decay" in options, clipped, "identity" in options, "stages" in options
-        )
+        return label_of(self.method, self.options, self.clip is not None)
 
     @property
     def cell(self) -> Cell:
@@ -120,5 +118,6 @@ class RunConfig:
     def _start(self) -> dict[str, Any]:
         """How the recurrent weights begin, where that is not as the paper has it."""
         options = dict(self.options)
-        start = {"gain": options["gain"]} if "gain" in options else {}
+        names = ("gain", "input_gain", "bias_spread")
+        start: dict[str, Any] = {name: options[name] for name in names if name in options}
         return start | ({"recurrent": "identity"} if "identity" in options else {})

@@ -15,7 +15,7 @@
 
 Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both. `identity` in
 a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
-same 100 000 updates.
+same 100 000 updates. `bent`: the units begin bent, by large input weights and biases that differ.
 """
 
 from __future__ import annotations

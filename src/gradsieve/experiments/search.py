@@ -8,8 +8,9 @@
 | hold        | `hold+clip`, `start+clip`                       | the gain of the initial w_rec  |
 | scaled hold | `hold+rms+clip`                                 | the threshold                  |
 
-The last of both kinds again where the recurrent weights begin as the identity (`identity`,
-`identity hold`), and where short sequences come first (`staged`, `staged hold`).
+The scaled ones again where the recurrent weights begin as the identity (`identity`, `identity
+hold`), where short sequences come first (`staged`, `staged hold`), and where besides that the units
+begin bent, by large input weights and biases that differ (`bent`, `bent hold`).
 
 What we offer never has a larger budget than what it is compared with. A search run is a third as
 long as a reported one. The best mean validation accuracy wins; of equals, the fewest updates, and
@@ -37,6 +38,8 @@ Family = Literal[
     "identity hold",
     "staged",
     "staged hold",
+    "bent",
+    "bent hold",
 ]
 
 
@@ -53,7 +56,7 @@ class Choice:
 
     def __str__(self) -> str:
         values = [self.learning_rate, *(() if self.clip is None else (self.clip,))]
-        if self.options in (SCALED, IDENTITY, STAGED):  # which every choice of its family has
+        if self.options in BUILT_ON:  # which every choice of its family has
             return ", ".join(f"{value:g}" for value in values)
         named = [f"{name} {value:g}" for name, value in self.options]
         return ", ".join([f"{value:g}" for value in values] + named)
@@ -62,6 +65,16 @@ class Choice:
 SCALED: Options = (("cooldown", 1.0), ("rms_decay", 0.999))
 IDENTITY: Options = (("cooldown", 1.0), ("identity", 1.0), ("rms_decay", 0.999))
 STAGED: Options = (("cooldown", 1.0), ("rms_decay", 0.999), ("stages", 1.0))
+BENT: Options = (
+    ("bias_spread", 0.5), ("cooldown", 1.0), ("input_gain", 16.0), ("rms_decay", 0.999),
+    ("stages", 1.0),
+)  # fmt: skip
+BUILT_ON: dict[Options, tuple[Family, Family]] = {  # its search without hold, and with it
+    SCALED: ("scaled", "scaled hold"),
+    IDENTITY: ("identity", "identity hold"),
+    STAGED: ("staged", "staged hold"),
+    BENT: ("bent", "bent hold"),
+}
 TRIED: dict[Family, tuple[Choice, ...]] = {
     "not clipped": tuple(Choice(rate, None) for rate in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)),  # paper's
     "clipped": tuple(Choice(1e-3, clip) for clip in (0.1, 0.3, 0.5, 1.0, 3.0)),  # product: the step
@@ -72,25 +85,17 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "identity hold": tuple(Choice(1e-3, clip, IDENTITY) for clip in (0.3, 1.0, 2.0)),
     "staged": tuple(Choice(1e-3, clip, STAGED) for clip in (0.1, 0.3, 1.0, 3.0, 10.0)),
     "staged hold": tuple(Choice(1e-3, clip, STAGED) for clip in (0.3, 1.0, 2.0)),
+    "bent": tuple(Choice(1e-3, clip, BENT) for clip in (0.3, 1.0, 3.0, 10.0, 30.0)),
+    "bent hold": tuple(Choice(1e-3, clip, BENT) for clip in (1.0, 3.0, 10.0)),
 }
 
 
-def family_of(
-    method: str,
-    clipped: bool,
-    scaled: bool = False,
-    identity: bool = False,
-    staged: bool = False,
-) -> Family:
+def family_of(method: str, clipped: bool, options: Options = ()) -> Family:
     """Which search a method takes its settings from."""
-    if staged:
-        return "staged hold" if method == "hold" else "staged"
-    if identity:
-        return "identity hold" if method == "hold" else "identity"
+    if options:
+        return BUILT_ON[options][method == "hold"]
     if method in ("hold", "start"):
-        return "scaled hold" if scaled else "hold"
-    if scaled:
-        return "scaled"
+        return "hold"
     return "clipped" if clipped else "not clipped"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsieve.experiments import search
-from gradsieve.experiments.config import REPORTED, TASKS, Cell, RunConfig, label_of
+from gradsieve.experiments.config import REPORTED, TASKS, Cell, Options, RunConfig, label_of
 from gradsieve.experiments.store import Store
 
 
@@ -34,17 +34,15 @@ class Arm:
 
     method: str
     clipped: bool = False
-    scaled: bool = False
-    identity: bool = False  # recurrent weights that begin as it
-    staged: bool = False  # short sequences first
+    options: Options = ()  # what it is built on besides: one of `search.BUILT_ON`
 
     @property
     def family(self) -> search.Family:
-        return search.family_of(self.method, self.clipped, self.scaled, self.identity, self.staged)
+        return search.family_of(self.method, self.clipped, self.options)
 
     @property
     def label(self) -> str:
-        return label_of(self.method, self.scaled, self.clipped, self.identity, self.staged)
+        return label_of(self.method, self.options, self.clipped)
 
 
 def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:

@@ -21,6 +21,8 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "variance": None,
     "gain": 1.0,
     "recurrent": "gaussian",
+    "input_gain": 1.0,
+    "bias_spread": 0.0,
     "learning_rate": None,
     "momentum": None,
     "clip": None,

@@ -48,7 +48,10 @@ def _network(run: Run) -> str:
     settings = run.settings
     if settings.get("variance") is None:
         return f"net = gs.SRN.load({str(run.folder / 'initial.safetensors')!r})"
-    names = ("inputs", "hidden", "outputs", "output", "variance", "dtype", "gain", "recurrent")
+    names = (
+        "inputs", "hidden", "outputs", "output", "variance", "dtype", "gain", "recurrent",
+        "input_gain", "bias_spread",
+    )  # fmt: skip
     arguments = {name: settings[name] for name in names if name in settings}
     return _call("net = gs.SRN.random", {**arguments, "seed": settings.get("network")})
 
