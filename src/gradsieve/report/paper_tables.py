@@ -17,6 +17,7 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
 from gradsieve.experiments.table1 import PAPER
 
+WITHOUT_HOLD = "the same without hold"  # what an arm may be compared with, besides a label
 FLOOR = 0.02  # a mean within this of the constant guess has not left the floor
 
 
@@ -67,16 +68,20 @@ def accuracy_table(
             values = arm.column(column)
             low, high = bootstrap_interval(values)
             updates = median(row["updates"] for row in arm.rows.values())
+            tests = [_tests(arm, _opponent(arms, label, other), column) for other in against]
             kept = sum(row["kept"] for row in arm.rows.values()) / len(values)
             lines.append(
                 f"| {cell.task} | {cell.length} | {label} | {max(values):.1%} | "
                 f"**{sum(values) / len(values):.1%}** | {low:.1%} – {high:.1%} | "
                 f"{sum(value > 0.99 for value in values)} of {len(values)} | {updates:.0f} | "
-                f"{' | '.join(_tests(arm, arms.get(other), column) for other in against)} | "
-                f"{kept:.0%} | "
+                f"{' | '.join(tests)} | {kept:.0%} | "
                 f"{_published(cell, label, column)} | {_notes(cell, values, networks, column)} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _opponent(arms: Arms, label: str, other: str) -> ArmRows | None:
+    return arms.get(label.removeprefix("hold+") if other == WITHOUT_HOLD else other)
 
 
 def _published(cell: Cell, label: str, column: str) -> str:

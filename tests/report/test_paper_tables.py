@@ -1,0 +1,61 @@
+"""The tables of a study say what was run, on how many networks, and against what."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradsieve.experiments.config import Cell
+from gradsieve.report.paper_tables import WITHOUT_HOLD, ArmRows, accuracy_table
+
+CELL = Cell("adding", 100)
+
+
+def arm(*accuracies: float, updates: int = 100) -> ArmRows:
+    return ArmRows(
+        {
+            seed: {"test_accuracy": accuracy, "updates": updates, "kept": 1.0}
+            for seed, accuracy in enumerate(accuracies)
+        }
+    )
+
+
+def table(**against: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """By label and column."""
+    arms = {
+        "clip": arm(0.2, 0.2, 0.2, 0.2),
+        "hold+clip": arm(0.5, 0.5, 0.5, 0.5),
+        "stages+rms+clip": arm(0.9, 0.2, 0.9, 0.2),
+        "hold+stages+rms+clip": arm(1.0, 1.0, 1.0, updates=50),
+    }
+    head, _, *lines = accuracy_table({CELL: arms}, 4, **against).splitlines()
+    names, *rows = (
+        [part.strip() for part in line.strip("|").split("|")] for line in [head, *lines]
+    )
+    return {row[2]: dict(zip(names, row, strict=True)) for row in rows}
+
+
+def test_what_holds_is_compared_with_the_same_without_hold() -> None:
+    rows = table(against=("clip", WITHOUT_HOLD))
+    own = f"p against {WITHOUT_HOLD}: accuracy / updates"
+    assert [rows[label][own] for label in ("clip", "stages+rms+clip")] == ["–", "–"]
+    assert rows["hold+clip"][own] == "0.125 / 1.000"  # 2 of the 16 patterns of signs
+    assert rows["hold+stages+rms+clip"][own] == "0.250 / 0.250"  # on the three that both have
+    assert rows["stages+rms+clip"]["p against clip: accuracy / updates"] == "0.500 / 1.000"
+
+
+@pytest.mark.parametrize(
+    ("label", "note"),
+    [
+        ("clip", ""),
+        ("hold+stages+rms+clip", "**3 of 4 networks run**"),
+    ],
+)
+def test_networks_that_were_not_run_are_said(label: str, note: str) -> None:
+    row = table(against=("clip",))[label]
+    assert row["note"] == note
+    assert row["> 99 %"].endswith("of 3" if note else "of 4")
+
+
+def test_a_mean_at_the_constant_guess_is_said_to_be_at_its_floor() -> None:
+    said = accuracy_table({CELL: {"off": arm(0.15, 0.16)}}, 2, ("off",))
+    assert "at its floor (a constant guess: 15.4%)" in said
