@@ -51,7 +51,7 @@ def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
     runs = [run_of("full", 0, 0.3), run_of("full", 1, 0.3), run_of("full", 0, 0.9, clip=1.0)]
     (experiment,) = experiments(runs)
     assert [variant.name for variant in experiment.variants] == [
-        "full (clip null)",
+        "full (clip none)",
         "full (clip 1.0)",
     ]
 

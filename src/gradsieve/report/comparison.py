@@ -156,7 +156,10 @@ def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
         for run in group:
             by_settings.setdefault(tuple(_key(run, name) for name in differing), []).append(run)
         for values, members in by_settings.items():
-            said = [f"{name} {value}" for name, value in zip(differing, values, strict=True)]
+            said = [
+                f"{name} {'none' if value in ('null', '[]') else value}"
+                for name, value in zip(differing, values, strict=True)
+            ]
             name = f"{label} ({', '.join(said)})" if said else label
             variants.append(Variant(name, tuple(members)))
     # Without a sieve first, plain before clipped: that is what the others are compared with.
