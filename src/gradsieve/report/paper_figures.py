@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +176,23 @@ def updates(cells: Values) -> Figure:
     return figure
 
 
+def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
+    """Every label once, each new one behind the one that it follows in its own list."""
+    merged: list[str] = []
+    for labels in lists:
+        place = 0
+        for label in labels:
+            if label not in merged:
+                merged.insert(place, label)
+            place = merged.index(label) + 1
+    return merged
+
+
 def _panels(
     cells: Values, middle: Callable[[Sequence[float]], Any]
 ) -> tuple[Figure, dict[str, Any]]:
     """A panel for each cell, in which each arm has the line and colour that it has in all."""
-    labels = list(dict.fromkeys(label for arms in cells.values() for label in arms))
+    labels = _in_order(list(arms) for arms in cells.values())
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)

@@ -1,0 +1,27 @@
+"""The figures of a study show every network, and the arms of all cells in one order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradsieve.report.paper_figures import accuracies, updates
+
+CELLS = {
+    "adding, T=100": {"clip": [0.2, 0.4], "hold+clip": [0.9, 0.7, 0.8]},
+    "adding, T=150": {"clip": [0.2], "rms+clip": [0.3], "hold+clip": [1.0], "start": [0.1]},
+}
+
+
+def test_an_arm_that_a_later_cell_brings_stands_where_it_stands_there() -> None:
+    figure = accuracies(CELLS, dict.fromkeys(CELLS, 0.15))
+    first, second = figure.axes[:2]
+    named = [label.get_text() for label in first.get_yticklabels()]  # which all panels share
+    assert named == ["clip", "rms+clip", "hold+clip", "start"]
+    assert [axis.get_title() for axis in (first, second)] == list(CELLS)
+
+
+def test_every_network_is_a_dot_and_the_middle_a_bar() -> None:
+    figure = updates({"adding, T=100": {"clip": [100, 200, 900]}})
+    dots, bar = figure.axes[0].lines
+    assert sorted(np.asarray(dots.get_xdata())) == [100, 200, 900]
+    assert list(np.asarray(bar.get_xdata())) == [200, 200]
