@@ -12,8 +12,9 @@ CELLS = {
 }
 
 
-def test_an_arm_that_a_later_cell_brings_stands_where_it_stands_there() -> None:
-    figure = accuracies(CELLS, dict.fromkeys(CELLS, 0.15))
+def test_the_arms_stand_in_the_order_that_is_asked_for_and_what_it_lacks_at_the_end() -> None:
+    order = ("off", "clip", "rms+clip", "hold+clip")
+    figure = accuracies(CELLS, dict.fromkeys(CELLS, 0.15), order)
     first, second = figure.axes[:2]
     named = [label.get_text() for label in first.get_yticklabels()]  # which all panels share
     assert named == ["clip", "rms+clip", "hold+clip", "start"]

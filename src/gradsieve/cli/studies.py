@@ -146,9 +146,9 @@ def _write_accuracies(
         chance = {
             str(cell): tasks.by_name(cell.task, length=cell.length).constant_guess for cell in found
         }
-        figure = paper_figures.accuracies(_by_cell(found, "test_accuracy"), chance)
+        figure = paper_figures.accuracies(_by_cell(found, "test_accuracy"), chance, ARMS)
         paper_figures.save(figure, output / f"{name}.png")
-        figure = paper_figures.updates(_by_cell(found, "updates"))
+        figure = paper_figures.updates(_by_cell(found, "updates"), ARMS)
         paper_figures.save(figure, output / f"{name}-updates.png")
 
 
@@ -161,7 +161,9 @@ def _by_cell(
     }
 
 
-ARMS = {arm.label for study in (table1, ablation, rescue, beyond) for arm in study.ARMS}
+ARMS = tuple(
+    dict.fromkeys(arm.label for study in (table1, ablation, rescue, beyond) for arm in study.ARMS)
+)
 STUDIES: dict[str, tuple[Plan, Write]] = {
     "figure1": (nothing, write_figure1),
     "figure2": (nothing, write_figure2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gradsieve.experiments.figure1 import InitialNorms
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey.
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
-COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#56B4E9", "#000000", "#999999", "#F0E442")
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#56B4E9", "#000000", "#999999")
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -156,9 +156,9 @@ def _sign_by_size(axis: Any, predicted: Any, measured: Any, colour: str, name: s
 Values = Mapping[str, Mapping[str, Sequence[float]]]  # by cell, arm and network
 
 
-def accuracies(cells: Values, chance: Mapping[str, float]) -> Figure:
+def accuracies(cells: Values, chance: Mapping[str, float], order: Sequence[str] = ()) -> Figure:
     """Every network of every arm as a dot, the mean as a bar; one panel a cell."""
-    figure, axes = _panels(cells, np.mean)
+    figure, axes = _panels(cells, np.mean, order)
     for cell, axis in axes.items():
         axis.axvline(chance[cell], color="grey", ls=":", lw=1)
         axis.set_xlim(0, 1.03)
@@ -167,32 +167,21 @@ def accuracies(cells: Values, chance: Mapping[str, float]) -> Figure:
     return figure
 
 
-def updates(cells: Values) -> Figure:
+def updates(cells: Values, order: Sequence[str] = ()) -> Figure:
     """How many updates every network took, the median as a bar."""
-    figure, axes = _panels(cells, np.median)
+    figure, axes = _panels(cells, np.median, order)
     for axis in axes.values():
         axis.set_xscale("log")
     figure.supxlabel(f"updates; {NOT_RUN}", fontsize=9)
     return figure
 
 
-def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Every label once, each new one behind the one that it follows in its own list."""
-    merged: list[str] = []
-    for labels in lists:
-        place = 0
-        for label in labels:
-            if label not in merged:
-                merged.insert(place, label)
-            place = merged.index(label) + 1
-    return merged
-
-
 def _panels(
-    cells: Values, middle: Callable[[Sequence[float]], Any]
+    cells: Values, middle: Callable[[Sequence[float]], Any], order: Sequence[str]
 ) -> tuple[Figure, dict[str, Any]]:
     """A panel for each cell, in which each arm has the line and colour that it has in all."""
-    labels = _in_order(list(arms) for arms in cells.values())
+    found = {label for arms in cells.values() for label in arms}
+    labels = [label for label in order if label in found] + sorted(found - set(order))
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)
