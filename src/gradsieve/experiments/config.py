@@ -30,14 +30,19 @@ class Cell:
         return f"{self.task}, T={self.length}{begun}"
 
 
-# Options that say what a method is built on, and what a label calls them, in this order.
-BUILT_ON = {"identity": "identity", "input_gain": "bent", "stages": "stages", "rms_decay": "rms"}
+# What a label calls the options that a method is built on, in this order.
+NAMES_IN_LABELS = {
+    "identity": "identity",
+    "input_gain": "bent",
+    "stages": "stages",
+    "rms_decay": "rms",
+}
 
 
 def label_of(method: str, options: Options, clipped: bool) -> str:
     """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
     parts = [method] if method != "off" else []
-    parts += [name for option, name in BUILT_ON.items() if option in dict(options)]
+    parts += [name for option, name in NAMES_IN_LABELS.items() if option in dict(options)]
     return "+".join(parts + ["clip"] * clipped) or "off"
 
 
