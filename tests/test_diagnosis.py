@@ -41,6 +41,42 @@ def test_an_orthogonal_network_has_the_factor_and_reach_of_its_radius(radius: fl
     assert found.saturated == 0
 
 
+def ring(edges: list[float]) -> Model:
+    """Each step back moves the gradient on by one unit and multiplies it by that unit's edge."""
+    hidden = len(edges)
+    net = SRN(
+        w_in=np.full((1, hidden), 1e-5),
+        w_rec=np.roll(np.diag(edges), 1, axis=0),
+        b=np.zeros(hidden),
+        w_out=np.eye(hidden)[:, :1] * [[1, -1]],
+        b_out=np.zeros(2),
+    )
+    return Model.of(net)
+
+
+def test_a_gradient_that_comes_back_reaches_as_far_as_it_comes() -> None:
+    edges = [0.3] * 4 + [1 / 0.3] * 4 + [1.0] * 12
+    found = diagnose(ring(edges), steps=19)
+    assert found.log10_ratio[4] == pytest.approx(4 * np.log10(0.3), abs=1e-3)
+    assert found.reach == 18
+    assert "down to 0.8% of its size, and comes back" in found.verdict
+    lost = diagnose(ring(edges), steps=5)
+    assert (lost.reach, lost.condition) == (1, "vanished")
+
+
+def test_what_few_long_sequences_keep_does_not_deny_that_most_lose_it() -> None:
+    generator = np.random.default_rng(3)
+    lengths = [5] * 10 + [12] * 10
+    data = from_arrays(
+        [generator.standard_normal((length, 1)) for length in lengths],
+        generator.integers(0, 2, 20),
+        ("0", "1"),
+    )
+    found = diagnose(ring([0.3] * 4 + [1 / 0.3] * 4 + [1.0] * 12), data)
+    assert (found.reach, found.horizon, found.condition) == (11, 4, "vanished")
+    assert "Over the 4 steps that nearly all sequences have it vanishes" in found.verdict
+
+
 def test_an_exploding_network_is_called_so() -> None:
     found = diagnose(rotation(1.1), steps=60)
     assert found.condition == "exploded"

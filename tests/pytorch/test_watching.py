@@ -12,6 +12,7 @@ from torch import nn
 import gradsieve.torch as gst
 from gradsieve.errors import GradsieveError
 from gradsieve.torch.diagnosis import LayerReading, diagnose
+from gradsieve.torch.lags import reach
 
 
 def step(module: nn.Module, steps: int = 40) -> None:
@@ -28,6 +29,11 @@ def linear_rnn(gain: float, hidden: int = 6) -> nn.RNN:
         module.bias_hh_l0.fill_(0.1)
         module.bias_ih_l0.zero_()
     return module
+
+
+def test_a_gradient_that_comes_back_into_the_range_reaches_there():
+    assert reach([0.0, -0.5, -1.5, -0.9, -2.0], (-1, 1)) == 3
+    assert reach([-math.inf, -math.inf], (-1, 1)) == 0  # no gradient at all
 
 
 @pytest.mark.parametrize("gain", [0.8, 1.0, 1.1])

@@ -3,8 +3,8 @@
 With data, the gradient is that of its targets. Without, the inputs are white noise in the units
 of the network and the targets are drawn at random: then the numbers speak of the network alone.
 
-*Reach* is the longest lag at which, and at all shorter ones, the gradient keeps at least a tenth
-of its size at the last step: the lag up to which Q would be within the sieve's range.
+*Reach* is the longest lag at which the gradient still keeps at least a tenth of its size at the
+last step. On the way there it may be smaller: what comes back at a lag has passed all shorter ones.
 """
 
 from __future__ import annotations
@@ -63,13 +63,15 @@ class Diagnosis:
 
     def _cause(self) -> str:
         if self.condition == "vanished":
+            most = f"Over the {self.horizon} steps that nearly all sequences have it vanishes"
+            vanishes = "It vanishes" if self.reach < self.horizon else most
             if self.saturated > 0.5:
                 return (
-                    f"It vanishes because {self.saturated:.0%} of the activations are saturated: "
+                    f"{vanishes} because {self.saturated:.0%} of the activations are saturated: "
                     "smaller inputs or weights help."
                 )
             return (
-                f"It vanishes: each step back leaves {self.factor or 0:.2f} of it (spectral radius "
+                f"{vanishes}: each step back leaves {self.factor or 0:.2f} of it (spectral radius "
                 f"{self.spectral_radius:.2f}). Train with the sieve, or from larger recurrent "
                 "weights."
             )
@@ -84,6 +86,9 @@ class Diagnosis:
                 f"Beyond that it keeps less than a tenth of its size; over the {self.horizon} "
                 "steps that nearly all sequences have it is within range."
             )
+        lowest = min((ratio for ratio in self.log10_ratio if ratio is not None), default=0.0)
+        if lowest < KEPT:
+            return f"On the way it is down to {10**lowest:.1%} of its size, and comes back."
         return "It neither vanishes nor explodes on the way."
 
     def as_dict(self) -> dict[str, Any]:
@@ -167,8 +172,8 @@ def _ratios(norms: Array, exponents: Array, starts: Array) -> Array:
 
 
 def _reach(ratio: Array) -> int:
-    lost = np.flatnonzero(ratio[1:] < KEPT)
-    return int(lost[0]) if lost.size else len(ratio) - 1
+    kept = np.flatnonzero(ratio >= KEPT)
+    return int(kept[-1]) if kept.size else 0
 
 
 def _noise(model: Model, steps: int, generator: np.random.Generator) -> Sequences:

@@ -31,9 +31,8 @@ def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
 
 
 def reach(logs: list[float], q_range: tuple[float, float]) -> int:
-    """The largest lag up to which Q stays inside the range at every lag."""
+    """The longest lag at which Q is inside the range; on the way there it may have been outside."""
     lowest, highest = q_range
-    for lag, log in enumerate(logs):
-        if not lowest <= logs[0] - log <= highest:
-            return lag - 1
-    return len(logs) - 1
+    return max(
+        (lag for lag, log in enumerate(logs) if lowest <= logs[0] - log <= highest), default=0
+    )
