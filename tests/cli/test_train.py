@@ -12,6 +12,7 @@ import pytest
 import gradsieve as gs
 from gradsieve.cli import main
 from gradsieve.cli.train import TaskName
+from gradsieve.report.runs import read_runs
 
 QUICK = ["--length", "15", "--hidden", "8", "--epochs", "3", "--iterations", "5"]
 
@@ -47,6 +48,15 @@ def test_every_task_trains_and_ends_with_json_that_a_machine_can_read(in_process
     assert result["updates"] == 15
     assert 0 <= result["test_accuracy"] <= 1
     assert result["stopped"] == "epochs"
+
+
+def test_a_report_calls_each_run_by_its_own_way_of_training(in_process, tmp_path):
+    for number, policy in enumerate(("skip", "hold")):
+        code, _, _ = in_process(
+            "train", "adding", *QUICK, "--policy", policy, "-o", tmp_path / str(number)
+        )
+        assert not code
+    assert [run.label for run in read_runs([tmp_path])] == ["full", "hold"]
 
 
 def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_path):

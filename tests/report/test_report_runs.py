@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -82,13 +83,24 @@ def test_an_unfinished_run_has_its_best_validation_accuracy(tmp_path: Path) -> N
     assert run.accuracy == max(epoch["accuracy"] for epoch in run.epochs)
 
 
-def test_a_run_without_a_label_is_called_by_what_it_does(tmp_path: Path) -> None:
-    names = [
-        read_run(write_run(tmp_path / "a", "off", changed={"label": None})).label,
-        read_run(write_run(tmp_path / "b", "off", changed={"label": None, "clip": 1.0})).label,
-        read_run(write_run(tmp_path / "c", "full", changed={"label": None})).label,
-    ]
-    assert names == ["off", "clip", "skip, full"]
+@pytest.mark.parametrize(
+    ("settings", "label"),
+    [
+        ({"sieve": None}, "off"),
+        ({"sieve": None, "clip": 1.0}, "clip"),
+        ({"sieve": None, "clip": 1.0, "rms_decay": 0.999}, "rms+clip"),
+        ({}, "full"),
+        ({"sieve": {"policy": "skip", "estimator": "frozen"}, "clip": 1.0}, "frozen+clip"),
+        ({"sieve": {"policy": "skip", "orientation": "listing"}}, "listing"),
+        ({"sieve": {"policy": "hold"}, "recurrent": "identity"}, "hold+identity"),
+        ({"sieve": {"policy": "hold"}, "stages": [[20, 5]], "input_gain": 8.0}, "hold+bent+stages"),
+    ],
+)
+def test_a_run_without_a_label_is_called_what_the_studies_call_it(
+    tmp_path: Path, settings: dict[str, Any], label: str
+) -> None:
+    run = read_run(write_run(tmp_path, "full", changed={"label": None} | settings))
+    assert run.label == label
 
 
 def test_folders_that_hold_no_run_are_refused_by_name(tmp_path: Path) -> None:

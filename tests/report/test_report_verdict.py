@@ -56,6 +56,15 @@ def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
     ]
 
 
+def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
+    wide = {"q_range": [-2, 2], "max_change": None, "estimator": "full", "policy": "skip"}
+    (experiment,) = experiments([run_of("full", 0, 0.3), run_of("full", 0, 0.9, sieve=wide)])
+    assert [variant.name for variant in experiment.variants] == [
+        "full (q_range [-1, 1])",
+        "full (q_range [-2, 2])",
+    ]
+
+
 @pytest.mark.parametrize(
     ("setting", "default", "other"),
     [

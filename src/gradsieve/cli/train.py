@@ -15,6 +15,7 @@ from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.errors import InvalidArgument
 from gradsieve.network import SRN
+from gradsieve.report.runs import label_by_settings
 from gradsieve.sieve import Sieve, safe_range
 from gradsieve.training import Run, Settings, run_one
 
@@ -155,8 +156,15 @@ def train(
             bias_spread=bias_spread,
         )
     )
+    about: dict[str, object] = {"network": seed}
+    if initial is None:
+        about |= {"variance": variance, "gain": gain}
+        more = {"recurrent": recurrent, "input_gain": input_gain, "bias_spread": bias_spread}
+        usual = {"recurrent": "gaussian", "input_gain": 1.0, "bias_spread": 0.0}
+        # only what is unusual, so that folders of older versions go on
+        about |= {name: value for name, value in more.items() if value != usual[name]}
     console = Console(stderr=True)
-    name = f"{task.value} T={length} {sieve.value}"
+    name = f"{task.value} T={length} {label_by_settings(settings.as_dict() | about)}"
     with RunsProgress(console) as progress:
         on_record = progress.row(name, epochs)
         if tensorboard is not None:
@@ -169,13 +177,6 @@ def train(
                 shown(record)
                 sink(record)
 
-        about: dict[str, object] = {"label": sieve.value, "network": seed}
-        if initial is None:
-            about |= {"variance": variance, "gain": gain}
-            more = {"recurrent": recurrent, "input_gain": input_gain, "bias_spread": bias_spread}
-            usual = {"recurrent": "gaussian", "input_gain": 1.0, "bias_spread": 0.0}
-            # only what is unusual, so that folders of older versions go on
-            about |= {name: value for name, value in more.items() if value != usual[name]}
         run = run_one(net, problem, settings, output, about, on_record)
         progress.done(name, epochs, run.stopped)
     if as_json:

@@ -6,14 +6,16 @@ network, over the networks that both have.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from gradsieve.experiments.statistics import paired_p_value
 from gradsieve.report.runs import Run
+from gradsieve.sieve import Sieve
 
 # What runs of one variant share, and what a run that does not say it had.
 VARIANT_SETTINGS: dict[str, Any] = {
@@ -32,9 +34,12 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "batch": None,
     "epochs": None,
     "iterations": None,
-    "sieve": None,
     "engine": None,
     "dtype": None,
+}
+SIEVE_SETTINGS: dict[str, Any] = {
+    item.name: None if item.default is dataclasses.MISSING else item.default
+    for item in dataclasses.fields(Sieve)
 }
 
 
@@ -149,12 +154,11 @@ def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
         by_label.setdefault(run.label, []).append(run)
     variants: list[Variant] = []
     for label, group in by_label.items():
-        differing = [
-            name for name in VARIANT_SETTINGS if len({_key(run, name) for run in group}) > 1
-        ]
+        known = [_settings(run) for run in group]
+        differing = [name for name in known[0] if len({one[name] for one in known}) > 1]
         by_settings: dict[tuple[str, ...], list[Run]] = {}
-        for run in group:
-            by_settings.setdefault(tuple(_key(run, name) for name in differing), []).append(run)
+        for run, one in zip(group, known, strict=True):
+            by_settings.setdefault(tuple(one[name] for name in differing), []).append(run)
         for values, members in by_settings.items():
             said = [
                 f"{name} {'none' if value in ('null', '[]') else value}"
@@ -168,6 +172,13 @@ def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
     )
 
 
-def _key(run: Run, setting: str) -> str:
-    value: Any = run.settings.get(setting, VARIANT_SETTINGS[setting])
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _settings(run: Run) -> dict[str, str]:
+    """All that makes a variant, the sieve's own settings among it, as text."""
+    sieve = run.settings.get("sieve")
+    given = sieve if isinstance(sieve, Mapping) else dict.fromkeys(SIEVE_SETTINGS)
+    values = {name: run.settings.get(name, usual) for name, usual in VARIANT_SETTINGS.items()}
+    values |= {name: given.get(name, usual) for name, usual in SIEVE_SETTINGS.items()}
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for name, value in values.items()
+    }

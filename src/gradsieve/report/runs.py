@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import InvalidFile
+from gradsieve.experiments.config import label_of
 
 FORMAT = "gradsieve-run-1"
 SETTINGS_FILE = "run.json"
@@ -38,14 +39,9 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What its way of training is called; made up from the settings where nobody named it."""
+        """What its way of training is called, by whoever trained it or else by its settings."""
         named = self.settings.get("label")
-        if named is not None:
-            return str(named)
-        sieve = self.settings.get("sieve")
-        if isinstance(sieve, Mapping):
-            return f"{sieve.get('policy', 'sieve')}, {sieve.get('estimator', 'full')}"
-        return "off" if self.settings.get("clip") is None else "clip"
+        return str(named) if named is not None else label_by_settings(self.settings)
 
     @property
     def network(self) -> str:
@@ -98,6 +94,29 @@ class Run:
     def column(self, name: str) -> list[float | None]:
         """One number of every epoch, None where it is missing or not finite."""
         return [finite(epoch.get(name)) for epoch in self.epochs]
+
+
+def label_by_settings(settings: Mapping[str, Any]) -> str:
+    """What the studies call this way of training: off, clip, full, hold+rms+clip…"""
+    built_on = {
+        "identity": settings.get("recurrent") == "identity",
+        "input_gain": settings.get("input_gain", 1.0) != 1.0,
+        "stages": bool(settings.get("stages")),
+        "rms_decay": settings.get("rms_decay") is not None,
+    }
+    options = tuple((name, 1.0) for name, given in built_on.items() if given)
+    return label_of(_method(settings.get("sieve")), options, settings.get("clip") is not None)
+
+
+def _method(sieve: object) -> str:
+    """The paper's skip by its estimator, everything else by its policy."""
+    if not isinstance(sieve, Mapping):
+        return "off"
+    policy = str(sieve.get("policy", "skip"))
+    if policy != "skip":
+        return policy
+    listing = sieve.get("orientation") == "listing"
+    return "listing" if listing else str(sieve.get("estimator", "full"))
 
 
 def finite(value: object) -> float | None:
