@@ -4,6 +4,7 @@ Two symbols stand far apart in a sequence of others, and which of four orders it
 end. Adam alone learns it in some networks and not in others. Run (some minutes):
 
     python examples/temporal_order_torch.py
+    python examples/temporal_order_torch.py --start identity --length 200
 """
 
 from __future__ import annotations
@@ -24,23 +25,25 @@ ARMS = {
 
 
 class Classifier(nn.Module):
-    def __init__(self, inputs: int, hidden: int, outputs: int, variance: float) -> None:
+    def __init__(self, inputs: int, hidden: int, outputs: int, start: str) -> None:
         super().__init__()
         self.recurrent = gst.SRN(inputs, hidden)
         self.head = nn.Linear(hidden, outputs)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                parameter.normal_(std=variance**0.5) if "weight" in name else parameter.zero_()
+                parameter.normal_(std=0.1) if "weight" in name else parameter.zero_()
+        if start == "identity":
+            nn.init.eye_(self.recurrent.weight_hh_l0)
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
         return self.head(self.recurrent(u)[0][-1])
 
 
-def train(arm: str, length: int, updates: int, seed: int) -> dict[str, float]:
+def train(arm: str, start: str, length: int, updates: int, seed: int) -> dict[str, float]:
     """One network; returns the share of correct answers, the last slow Q and the corrections."""
     torch.manual_seed(seed)
     task = gs.tasks.temporal_order(length=length)
-    model = Classifier(task.inputs, 100, task.outputs, variance=0.01)
+    model = Classifier(task.inputs, 100, task.outputs, start)
     inner = torch.optim.Adam(model.parameters(), lr=1e-4)
     optimizer = gst.Sieve(model, inner, **ARMS[arm])
     for update in range(updates):
@@ -59,11 +62,11 @@ def train(arm: str, length: int, updates: int, seed: int) -> dict[str, float]:
     }
 
 
-def main(length: int, updates: int, seeds: int) -> dict[str, list[dict[str, float]]]:
-    print(f"temporal order, {length} steps, {updates} updates; a guess gets 25 %")
+def main(start: str, length: int, updates: int, seeds: int) -> dict[str, list[dict[str, float]]]:
+    print(f"temporal order, {length} steps, {updates} updates, {start} start; a guess gets 25 %")
     results = {}
     for arm in ARMS:
-        runs = [train(arm, length, updates, seed) for seed in range(seeds)]
+        runs = [train(arm, start, length, updates, seed) for seed in range(seeds)]
         results[arm] = runs
         correct = ", ".join(f"{run['correct']:.0%}" for run in runs)
         last = ", ".join(f"{run['Q']:.1f}" for run in runs)
@@ -75,6 +78,7 @@ def main(length: int, updates: int, seeds: int) -> dict[str, list[dict[str, floa
 if __name__ == "__main__":
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--start", choices=("gaussian", "identity"), default="gaussian")
     parser.add_argument("--length", type=int, default=100)
     parser.add_argument("--updates", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=1)

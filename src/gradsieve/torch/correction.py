@@ -1,7 +1,7 @@
 """The smallest correction that turns Q back, added to a step that the optimizer has taken.
 
 What is needed is known before the step, the slope ∂Q/∂w and the weights; what is lacking only after
-it. Changes the parameters of one recurrent module in place.
+it. Changes the parameters of one recurrent module in place, and what is carried on from the step.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from gradsieve.sieve import Verdict
+from gradsieve.torch.carried import Carried
 from gradsieve.torch.stack import Stack
-from gradsieve.training.step import STEERED
+from gradsieve.training.step import LEADS_BACK, STEERED
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Correction:
     slope: list[Tensor]  # ∂Q/∂(parameter)
     before: list[Tensor]  # the parameters before the step
 
-    def apply(self, steer_rate: float) -> tuple[Verdict, bool]:
+    def apply(self, steer_rate: float, carried: Carried) -> tuple[Verdict, bool]:
         """Correct what the step lacks of the steer rate; the verdict, and whether it lacked any."""
         parameters = self.stack.parameters()
         moved = sum(
@@ -40,9 +41,13 @@ class Correction:
         lack = steer_rate - self.wanted * predicted
         if not (math.isfinite(lack) and math.isfinite(square) and square > 0):
             return Verdict(True, STEERED[self.wanted] + ": no way found", self.Q), False
-        if lack > 0:
-            with torch.no_grad():
-                for parameter, g in zip(parameters, self.slope, strict=True):
-                    parameter.sub_(g, alpha=self.wanted * lack / (math.log(10) * square))
-        change = self.wanted * max(steer_rate, self.wanted * predicted)
-        return Verdict(True, STEERED[self.wanted], self.Q, math.nan, change), lack > 0
+        if lack <= 0:
+            return Verdict(True, LEADS_BACK[self.wanted], self.Q, math.nan, predicted), False
+        factor = -self.wanted * lack / (math.log(10) * square)
+        with torch.no_grad():
+            for parameter, g in zip(parameters, self.slope, strict=True):
+                correction = g.to(parameter) * factor
+                parameter.add_(correction)
+                carried.add(parameter, correction)
+        change = self.wanted * steer_rate
+        return Verdict(True, STEERED[self.wanted], self.Q, math.nan, change), True

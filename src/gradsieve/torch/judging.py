@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from torch.optim import Optimizer
 
 from gradsieve.change import NormChange, summarise
 from gradsieve.flow import Norms
@@ -19,6 +20,7 @@ from gradsieve.torch import measure
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Call, sequences
 from gradsieve.torch.recursion import Deltas
+from gradsieve.torch.rollback import moving_parameters
 from gradsieve.torch.slow import SlowSum, slow_sum
 from gradsieve.torch.stack import Stack
 from gradsieve.torch.transport import StackWeights, Transport, own_direction
@@ -156,3 +158,15 @@ def _difference(after: StackWeights, before: StackWeights) -> StackWeights:
         [{name: one[name] - old[name] for name in one} for one, old in zip(row, olds, strict=True)]
         for row, olds in zip(after, before, strict=True)
     ]
+
+
+def finite_gradients(optimizer: Optimizer) -> bool:
+    """Whether a step by these gradients may be made at all."""
+    gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
+    if not gradients:
+        return True
+    # One pass without a temporary; a finite sum has no value that is not.
+    total = gradients[0].sum()
+    for gradient in gradients[1:]:
+        total = total + gradient.sum().to(total.device)
+    return bool(torch.isfinite(total)) or all(bool(torch.isfinite(g).all()) for g in gradients)

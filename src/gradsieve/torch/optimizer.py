@@ -25,12 +25,13 @@ from gradsieve.change import WINDOW
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.sieve import Verdict
 from gradsieve.torch import judging
+from gradsieve.torch.carried import Carried
 from gradsieve.torch.correction import Correction
 from gradsieve.torch.judging import Evidence
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.record import Recorder
-from gradsieve.torch.rollback import Snapshot, moving_parameters, scale_velocity
-from gradsieve.torch.stack import find_stacks
+from gradsieve.torch.rollback import Snapshot, scale_velocity
+from gradsieve.torch.stack import check_held, find_stacks
 from gradsieve.torch.steering import q_gradient
 
 BETWEEN = "not judged: between judged steps"
@@ -115,7 +116,7 @@ class Sieve(Optimizer):
         self.stacks = find_stacks(model)
         self._modules = list(model.named_modules())
         self._needs_closure = _needs_closure(optimizer)
-        self._check_parameters()
+        check_held(self.stacks, optimizer)
         self.recorder = Recorder(self.stacks)
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.skipped_in_a_row = 0
@@ -123,6 +124,7 @@ class Sieve(Optimizer):
         self.verdicts: dict[str, Verdict] = {}
         self._warned: set[str] = set()
         self._memory = Memory()
+        self._carried = Carried(optimizer)
         self._make_an_optimizer()
 
     def _make_an_optimizer(self) -> None:
@@ -192,11 +194,12 @@ class Sieve(Optimizer):
         return lambda: self.optimizer.step()
 
     def _decide(self, take: Callable[[], Any], judged: bool) -> None:
-        if not _finite_gradients(self.optimizer):
+        if not judging.finite_gradients(self.optimizer):
             self._skip({"": Verdict(False, core.NOT_FINITE)}, None)
             return
         if not judged:
             take()
+            self._carried.move()
             self._note({"": Verdict(True, BETWEEN)})
             return
         evidence = self._evidence()
@@ -227,7 +230,10 @@ class Sieve(Optimizer):
             self._note(verdicts)
 
     def _steer(self, evidence: list[Evidence], take: Callable[[], Any]) -> None:
-        """Keep the step and add the smallest correction along ∂Q/∂w that turns Q back."""
+        """Keep the step and add the smallest correction along ∂Q/∂w that turns Q back.
+
+        What is left of earlier corrections comes first: it is a part of the step, as momentum is.
+        """
         verdicts: dict[str, Verdict] = {}
         corrections: list[Correction] = []
         for one in evidence:
@@ -247,10 +253,12 @@ class Sieve(Optimizer):
             self._skip(verdicts, None)
             return
         snapshot = None if self.sieve.max_change is None else Snapshot(self.optimizer)
+        carried = dict(self._carried.left)
         take()
+        self._carried.move()
         steered = 0
         for correction in corrections:
-            verdict, corrected = correction.apply(self.sieve.steer_rate)
+            verdict, corrected = correction.apply(self.sieve.steer_rate, self._carried)
             verdicts[correction.stack.name] = verdict
             steered += corrected
         for one in evidence:
@@ -259,6 +267,7 @@ class Sieve(Optimizer):
                 verdicts[one.stack.name] = refused
         if snapshot is not None and not all(verdict.keep for verdict in verdicts.values()):
             snapshot.restore()
+            self._carried.left = carried
             self._skip(verdicts, take)
         else:
             self.counts["steered"] += steered
@@ -268,7 +277,7 @@ class Sieve(Optimizer):
         """The step has been taken back: the velocity's fate, and the end of a stall."""
         self.skipped_in_a_row += 1
         if self.sieve.on_skip != "keep":
-            scale_velocity(self.optimizer, self.sieve.on_skip == "reset")
+            self._slow_down(reset=self.sieve.on_skip == "reset")
         if self.skipped_in_a_row < self.sieve.stall_after:
             self._note(verdicts)
             return
@@ -282,13 +291,17 @@ class Sieve(Optimizer):
             stacklevel=5,
         )
         if take is not None:
-            scale_velocity(self.optimizer, reset=True)
+            self._slow_down(reset=True)
             take()
             verdicts = {
                 name: replace(verdict, keep=True, reason=core.STALL_BROKEN)
                 for name, verdict in verdicts.items()
             }
         self._note(verdicts)
+
+    def _slow_down(self, reset: bool) -> None:
+        scale_velocity(self.optimizer, reset)
+        self._carried.reset() if reset else self._carried.decay()
 
     def _note(self, verdicts: dict[str, Verdict]) -> None:
         self.verdicts = verdicts
@@ -340,24 +353,13 @@ class Sieve(Optimizer):
                 "make a new gst.Sieve after changing a model"
             )
 
-    def _check_parameters(self) -> None:
-        held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-        for stack in self.stacks:
-            missing = [
-                name
-                for name, parameter in stack.module.named_parameters()
-                if parameter.requires_grad and id(parameter) not in held
-            ]
-            if missing:
-                raise InvalidArgument(
-                    f"optimizer does not hold {', '.join(missing)} of "
-                    f"{stack.name or type(stack.module).__name__!r}; build it with the parameters "
-                    "of this model, or freeze those by requires_grad_(False)"
-                )
-
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's, and the sieve's counters under "gradsieve"."""
-        own = {"counts": dict(self.counts), "skipped_in_a_row": self.skipped_in_a_row}
+        own = {
+            "counts": dict(self.counts),
+            "skipped_in_a_row": self.skipped_in_a_row,
+            "carried": self._carried.saved(self._recurrent_parameters()),
+        }
         return {**self.optimizer.state_dict(), "gradsieve": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -367,8 +369,12 @@ class Sieve(Optimizer):
         own = state_dict.get("gradsieve", {})
         self.counts = {name: int(own.get("counts", {}).get(name, 0)) for name in COUNTERS}
         self.skipped_in_a_row = int(own.get("skipped_in_a_row", 0))
+        self._carried.load(own.get("carried", {}), self._recurrent_parameters())
         self.recorder.forget()
         self.recorder.listening = self.counts["steps"] % self.every == 0
+
+    def _recurrent_parameters(self) -> list[torch.Tensor]:
+        return [parameter for stack in self.stacks for parameter in stack.module.parameters()]
 
     def close(self) -> None:
         """Take the hooks off the model."""
@@ -381,14 +387,3 @@ class Sieve(Optimizer):
 def _needs_closure(optimizer: Optimizer) -> bool:
     given = inspect.signature(type(optimizer).step).parameters.get("closure")
     return given is not None and given.default is inspect.Parameter.empty
-
-
-def _finite_gradients(optimizer: Optimizer) -> bool:
-    gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
-    if not gradients:
-        return True
-    # One pass without a temporary; a finite sum has no value that is not.
-    total = gradients[0].sum()
-    for gradient in gradients[1:]:
-        total = total + gradient.sum().to(total.device)
-    return bool(torch.isfinite(total)) or all(bool(torch.isfinite(g).all()) for g in gradients)

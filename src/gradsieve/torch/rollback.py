@@ -69,11 +69,15 @@ def _restored(saved: tuple[Any, Any]) -> Any:
     return original
 
 
+def momentum_of(group: dict[str, Any]) -> float:
+    """Which part of a step the next one holds; 0 for an optimizer without momentum."""
+    return float(group.get("momentum", group.get("betas", (0.0,))[0]))
+
+
 def scale_velocity(optimizer: Optimizer, reset: bool) -> None:
     """Set the velocity (first moments) to zero, or let it decay by one step's momentum."""
     for group in optimizer.param_groups:
-        momentum = group.get("momentum", group.get("betas", (0.0,))[0])
-        factor = 0.0 if reset else float(momentum)
+        factor = 0.0 if reset else momentum_of(group)
         for parameter in group["params"]:
             for name in VELOCITIES:
                 velocity = optimizer.state.get(parameter, {}).get(name)

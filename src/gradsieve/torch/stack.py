@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.torch import cells
@@ -81,6 +82,23 @@ def find_stacks(model: nn.Module) -> list[Stack]:
             "recurrent_weights() (see gradsieve.torch.Recurrent)"
         )
     return stacks
+
+
+def check_held(stacks: list[Stack], optimizer: Optimizer) -> None:
+    """Every recurrent parameter that learns must be the optimizer's to move."""
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for stack in stacks:
+        missing = [
+            name
+            for name, parameter in stack.module.named_parameters()
+            if parameter.requires_grad and id(parameter) not in held
+        ]
+        if missing:
+            raise InvalidArgument(
+                f"optimizer does not hold {', '.join(missing)} of "
+                f"{stack.name or type(stack.module).__name__!r}; build it with the parameters "
+                "of this model, or freeze those by requires_grad_(False)"
+            )
 
 
 def _stack(name: str, module: nn.Module) -> Stack | None:
