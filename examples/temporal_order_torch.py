@@ -4,7 +4,7 @@ Two symbols stand far apart in a sequence of others, and which of four orders it
 end. Adam alone learns it in some networks and not in others. Run (some minutes):
 
     python examples/temporal_order_torch.py
-    python examples/temporal_order_torch.py --start identity --length 200
+    python examples/temporal_order_torch.py --start identity --length 200 --learning-rate 3e-5
 """
 
 from __future__ import annotations
@@ -39,18 +39,22 @@ class Classifier(nn.Module):
         return self.head(self.recurrent(u)[0][-1])
 
 
-def train(arm: str, start: str, length: int, updates: int, seed: int) -> dict[str, float]:
+def train(
+    arm: str, start: str, length: int, learning_rate: float, updates: int, seed: int
+) -> dict[str, float]:
     """One network; returns the share of correct answers, the last slow Q and the corrections."""
     torch.manual_seed(seed)
     task = gs.tasks.temporal_order(length=length)
     model = Classifier(task.inputs, 100, task.outputs, start)
-    inner = torch.optim.Adam(model.parameters(), lr=1e-4)
+    inner = torch.optim.Adam(model.parameters(), lr=learning_rate)
     optimizer = gst.Sieve(model, inner, **ARMS[arm])
+    cooldown = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=updates)
     for update in range(updates):
         u, t = (torch.from_numpy(array) for array in task.sample(20, seed=update))
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(u), t).backward()
         optimizer.step()
+        cooldown.step()
     u, t = (torch.from_numpy(array) for array in task.sample(1000, seed=10**6))
     with torch.no_grad():
         correct = (model(u).argmax(1) == t).float().mean()
@@ -62,11 +66,13 @@ def train(arm: str, start: str, length: int, updates: int, seed: int) -> dict[st
     }
 
 
-def main(start: str, length: int, updates: int, seeds: int) -> dict[str, list[dict[str, float]]]:
+def main(
+    start: str, length: int, learning_rate: float, updates: int, seeds: int
+) -> dict[str, list[dict[str, float]]]:
     print(f"temporal order, {length} steps, {updates} updates, {start} start; a guess gets 25 %")
     results = {}
     for arm in ARMS:
-        runs = [train(arm, start, length, updates, seed) for seed in range(seeds)]
+        runs = [train(arm, start, length, learning_rate, updates, seed) for seed in range(seeds)]
         results[arm] = runs
         correct = ", ".join(f"{run['correct']:.0%}" for run in runs)
         last = ", ".join(f"{run['Q']:.1f}" for run in runs)
@@ -80,6 +86,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--start", choices=("gaussian", "identity"), default="gaussian")
     parser.add_argument("--length", type=int, default=100)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--updates", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=1)
     main(**vars(parser.parse_args()))

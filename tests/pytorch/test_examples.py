@@ -36,7 +36,9 @@ def test_motion_classifier_learns_more_than_a_guess():
 
 
 def test_temporal_order_torch_holds_the_slow_gradient(capsys):
-    results = example("temporal_order_torch").main("gaussian", length=20, updates=40, seeds=1)
+    results = example("temporal_order_torch").main(
+        start="gaussian", length=20, learning_rate=1e-4, updates=40, seeds=1
+    )
     plain, held = results["Adam"][0], results["Adam and hold"][0]
     assert plain["steered"] == 0 < held["steered"]
     assert held["Q"] < plain["Q"]
