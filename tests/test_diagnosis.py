@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradsieve.change import q_factor
-from gradsieve.data import Scaling, from_arrays
+from gradsieve.data import Scaling, Sequences, from_arrays
 from gradsieve.diagnosis import diagnose, draw, typical_horizon
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import backpropagate
@@ -41,6 +41,9 @@ def test_an_orthogonal_network_has_the_factor_and_reach_of_its_radius(radius: fl
     assert found.saturated == 0
 
 
+DIP = [0.3] * 4 + [1 / 0.3] * 4 + [1.0] * 12  # edges of a gradient that falls and comes back
+
+
 def ring(edges: list[float]) -> Model:
     """Each step back moves the gradient on by one unit and multiplies it by that unit's edge."""
     hidden = len(edges)
@@ -54,25 +57,27 @@ def ring(edges: list[float]) -> Model:
     return Model.of(net)
 
 
+def of_two_lengths(short: int, long: int) -> Sequences:
+    """Ten sequences of each."""
+    generator = np.random.default_rng(2)
+    return from_arrays(
+        [generator.standard_normal((length, 1)) for length in [short] * 10 + [long] * 10],
+        generator.integers(0, 2, 20),
+        ("0", "1"),
+    )
+
+
 def test_a_gradient_that_comes_back_reaches_as_far_as_it_comes() -> None:
-    edges = [0.3] * 4 + [1 / 0.3] * 4 + [1.0] * 12
-    found = diagnose(ring(edges), steps=19)
+    found = diagnose(ring(DIP), steps=19)
     assert found.log10_ratio[4] == pytest.approx(4 * np.log10(0.3), abs=1e-3)
     assert found.reach == 18
     assert "down to 0.8% of its size, and comes back" in found.verdict
-    lost = diagnose(ring(edges), steps=5)
+    lost = diagnose(ring(DIP), steps=5)
     assert (lost.reach, lost.condition) == (1, "vanished")
 
 
 def test_what_few_long_sequences_keep_does_not_deny_that_most_lose_it() -> None:
-    generator = np.random.default_rng(3)
-    lengths = [5] * 10 + [12] * 10
-    data = from_arrays(
-        [generator.standard_normal((length, 1)) for length in lengths],
-        generator.integers(0, 2, 20),
-        ("0", "1"),
-    )
-    found = diagnose(ring([0.3] * 4 + [1 / 0.3] * 4 + [1.0] * 12), data)
+    found = diagnose(ring(DIP), of_two_lengths(5, 12))
     assert (found.reach, found.horizon, found.condition) == (11, 4, "vanished")
     assert "Over the 4 steps that nearly all sequences have it vanishes" in found.verdict
 
@@ -99,15 +104,7 @@ def test_Q_is_the_papers_where_lengths_are_equal(engine: str) -> None:
 
 
 def test_short_sequences_do_not_make_the_gradient_look_vanished() -> None:
-    model = rotation(1.0)
-    generator = np.random.default_rng(2)
-    lengths = [5] * 10 + [40] * 10
-    data = from_arrays(
-        [generator.standard_normal((length, 1)) for length in lengths],
-        generator.integers(0, 2, 20),
-        ("0", "1"),
-    )
-    found = diagnose(model, data)
+    found = diagnose(rotation(1.0), of_two_lengths(5, 40))
     assert found.reach == 39
     assert max(abs(value or 0) for value in found.log10_ratio) < 0.01
 

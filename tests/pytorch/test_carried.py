@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import gradsieve as gs
 import gradsieve.torch as gst
@@ -158,3 +160,38 @@ def test_frozen_weights_are_not_moved_by_it() -> None:
     before = frozen.clone()
     step(optimizer)
     assert torch.equal(frozen, before)
+
+
+def test_a_held_training_resumes_bit_for_bit_from_its_checkpoint():
+    data = torch.randn(8, 20, 5, 3)
+
+    def fresh() -> tuple[nn.Module, gst.Sieve]:
+        torch.manual_seed(0)
+        module = nn.LSTM(3, 5)
+        return module, gst.Sieve(
+            module, torch.optim.Adam(module.parameters()), policy="hold", window=0.5
+        )
+
+    def train(module: nn.Module, optimizer: gst.Sieve, some: Tensor) -> None:
+        for one in some:
+            optimizer.zero_grad()
+            module(one)[0][-1].square().sum().backward()
+            optimizer.step()
+
+    module, optimizer = fresh()
+    train(module, optimizer, data)
+    first, half = fresh()
+    train(first, half, data[:3])
+    buffer = io.BytesIO()
+    torch.save([first.state_dict(), half.state_dict()], buffer)
+    buffer.seek(0)
+    saved, state = torch.load(buffer, weights_only=True)
+    second, rest = fresh()
+    second.load_state_dict(saved)
+    rest.load_state_dict(state)
+    train(second, rest, data[3:])
+    assert rest.counts == optimizer.counts
+    assert optimizer.counts["steered"] > 0
+    assert rest.last.Q == optimizer.last.Q
+    for one, other in zip(module.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -6,7 +6,6 @@ a computation that shares no code with gradsieve.
 
 from __future__ import annotations
 
-import io
 import math
 
 import numpy as np
@@ -345,41 +344,6 @@ def test_held_training_keeps_slow_Q_where_plain_training_lets_it_go():
         finals[name] = optimizer.last.Q
     assert finals["plain"] > 2.5
     assert finals["hold"] < 1.5
-
-
-def test_a_held_training_resumes_bit_for_bit_from_its_checkpoint():
-    data = torch.randn(8, 20, 5, 3)
-
-    def fresh() -> tuple[nn.Module, gst.Sieve]:
-        torch.manual_seed(0)
-        module = nn.LSTM(3, 5)
-        return module, gst.Sieve(
-            module, torch.optim.Adam(module.parameters()), policy="hold", window=0.5
-        )
-
-    def train(module: nn.Module, optimizer: gst.Sieve, some: Tensor) -> None:
-        for one in some:
-            optimizer.zero_grad()
-            module(one)[0][-1].square().sum().backward()
-            optimizer.step()
-
-    module, optimizer = fresh()
-    train(module, optimizer, data)
-    first, half = fresh()
-    train(first, half, data[:3])
-    buffer = io.BytesIO()
-    torch.save([first.state_dict(), half.state_dict()], buffer)
-    buffer.seek(0)
-    saved, state = torch.load(buffer, weights_only=True)
-    second, rest = fresh()
-    second.load_state_dict(saved)
-    rest.load_state_dict(state)
-    train(second, rest, data[3:])
-    assert rest.counts == optimizer.counts
-    assert optimizer.counts["steered"] > 0
-    assert rest.last.Q == optimizer.last.Q
-    for one, other in zip(module.parameters(), second.parameters(), strict=True):
-        assert torch.equal(one, other)
 
 
 def test_each_policy_has_its_own_range_and_a_window_outside_the_horizon_is_refused():

@@ -3,8 +3,8 @@
 A step with momentum holds what is left of all earlier ones, and takes from the far gradient what
 they took. A correction that were made once and forgotten would have to be made again at each step;
 in gradsieve's own training it is a part of the velocity and goes on with it. Here it goes on beside
-the optimizer, whose state has another form in each one: with SGD it is exactly as if it had been in
-the velocity, with Adam the same but for the scaling.
+the optimizer, whose state has another form in each one: with SGD (not Nesterov's) it is exactly as
+if it had been in the velocity, with Adam the same but for the scaling.
 """
 
 from __future__ import annotations
