@@ -61,9 +61,12 @@ def test_a_report_calls_each_run_by_its_own_way_of_training(in_process, tmp_path
 
 def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_path):
     folder = tmp_path / "run"
-    code, _, _ = in_process("train", "adding", *QUICK, "--stages", "10:1,12:1", "-o", folder)
+    code, _, _ = in_process(
+        "train", "adding", *QUICK, "--stages", "10:1,12:1", "--rate-by-length", "-o", folder
+    )
     assert not code
-    assert json.loads((folder / "run.json").read_text())["stages"] == [[10, 1], [12, 1]]
+    asked = json.loads((folder / "run.json").read_text())
+    assert (asked["stages"], asked["rate_by_length"]) == ([[10, 1], [12, 1]], True)
     for wrong in ("10", "10:x", "10:1:1", ":"):
         code, _, said = in_process("train", "adding", *QUICK, "--stages", wrong)
         assert code == 2

@@ -99,6 +99,7 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
         (search.IDENTITY, "identity+rms+clip"),
         (search.STAGED, "stages+rms+clip"),
         (search.BENT, "bent+stages+rms+clip"),
+        (search.GROWN, "bent+growth+rms+clip"),
     ],
 )
 def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
@@ -107,19 +108,21 @@ def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
     store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
     arms = tuple(arm for arm in beyond.ARMS if arm.options == options)
     searched = study.cell_configs(arms, ADDING, scope, store)
+    tried = search.TRIED[search.BUILT_ON[options][1]][1].clip  # without hold it is tried too
     for run in searched:
-        store.add(run, row(0.9 if run.clip == 1.0 else 0.2))
+        store.add(run, row(0.9 if run.clip == tried else 0.2))
     budget = [sum(run.method == method for run in searched) for method in ("off", "hold")]
     assert budget[1] <= budget[0]  # what we offer never has the larger one
     reported = study.cell_configs(arms, ADDING, scope, store)
     assert {run.label for run in searched} == {run.label for run in reported}
     assert {run.label for run in reported} == {label, f"hold+{label}"}
-    assert {run.clip for run in reported} == {1.0}
+    assert {run.clip for run in reported} == {tried}
     for run in reported:
         net = run.initial_network()
         assert bool((net.w_rec.diagonal() == 1).all()) == ("identity" in label)
         assert (settings_of(run).stages == STAGES) == ("stages" in label)
-        assert (net.b.std() > 0.3) == ("bent" in label)
+        assert settings_of(run).rate_by_length == ("growth" in label)
+        assert (net.b.std() > 0.15) == ("bent" in label)
         assert (net.w_in.std() > 1) == ("bent" in label)
 
 
@@ -128,6 +131,13 @@ def test_a_small_study_leaves_out_the_stages_that_would_be_too_short():
     assert settings_of(staged).stages == ((20, 1),)
     assert settings_of(replace(staged, epochs=5)).stages == ()
     assert settings_of(replace(staged, epochs=2000)).stages == ((20, 285),)
+
+
+def test_sequences_grow_in_ten_stages():
+    grown = RunConfig("multiplication", 100, "hold", 0, 1e-3, options=search.GROWN)
+    lengths, epochs = zip(*settings_of(grown).stages, strict=True)
+    assert lengths == (10, 15, 20, 30, 40, 50, 60, 70, 80, 90)
+    assert epochs == (200, 200, 200, 150, 150, 100, 100, 100, 100, 100)
 
 
 def test_random_skipping_keeps_what_the_sieve_kept_on_the_same_network(tmp_path):

@@ -113,7 +113,12 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"rms_decay": 0.99, "cooldown": 0.5}, {"stages": ((10, 7), (14, 9))}]
+    "more",
+    [
+        {},
+        {"rms_decay": 0.99, "cooldown": 0.5},
+        {"stages": ((10, 7), (14, 9)), "rate_by_length": True},
+    ],
 )
 def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more):
     """Epochs so short that some keep no update, and that a row of skips reaches into the next."""

@@ -1,5 +1,6 @@
 """The protocol as one value: stored, read back, and refused where it cannot be."""
 
+import dataclasses
 import json
 import math
 
@@ -15,7 +16,7 @@ from gradsieve.training import Settings
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
         Settings(rms_decay=0.99, cooldown=0.25),
-        Settings(stages=[[10, 20], [50, 30]]),
+        Settings(stages=[[10, 20], [50, 30]], rate_by_length=True),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
 )
@@ -69,9 +70,9 @@ def test_settings_that_cannot_be_are_named(wrong, names):
 
 
 def test_the_rate_falls_over_the_cooldown_and_only_then():
-    assert {Settings(epochs=10).rate_in(epoch) for epoch in range(10)} == {1e-5}
+    assert {Settings(epochs=10).rate_in(epoch, 100) for epoch in range(10)} == {1e-5}
     cooled = Settings(learning_rate=1.0, epochs=10, cooldown=0.5)
-    rates = [cooled.rate_in(epoch) for epoch in range(10)]
+    rates = [cooled.rate_in(epoch, 100) for epoch in range(10)]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2])
 
 
@@ -79,3 +80,10 @@ def test_every_stage_has_its_epochs_and_the_rest_is_the_tasks_own():
     staged = Settings(epochs=6, stages=((10, 2), (50, 1)))
     assert [staged.stage_in(epoch) for epoch in range(6)] == [10, 10, 50, None, None, None]
     assert Settings().stage_in(0) is None
+
+
+def test_the_rate_of_a_stage_is_larger_as_its_sequences_are_shorter_where_that_is_asked_for():
+    staged = Settings(learning_rate=1.0, epochs=4, stages=((10, 1), (50, 1)), cooldown=1.0)
+    assert [staged.rate_in(epoch, 100) for epoch in range(4)] == [1, 0.75, 0.5, 0.25]
+    by_length = dataclasses.replace(staged, rate_by_length=True)
+    assert [by_length.rate_in(epoch, 100) for epoch in range(4)] == [10, 1.5, 0.5, 0.25]

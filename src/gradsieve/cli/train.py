@@ -80,6 +80,13 @@ def train(
             help="Short sequences first: LENGTH:EPOCHS,… before the task's, e.g. 40:200,100:300."
         ),
     ] = None,
+    rate_by_length: Annotated[
+        bool,
+        typer.Option(
+            "--rate-by-length",
+            help="In a stage, a rate as much larger as its sequences are shorter.",
+        ),
+    ] = False,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
     epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 2000,
     iterations: Annotated[int, typer.Option(help="Minibatches in an epoch.")] = 50,
@@ -135,6 +142,7 @@ def train(
         rms_decay=rms_decay,
         cooldown=cooldown,
         stages=_read_stages(stages),
+        rate_by_length=rate_by_length,
         batch=batch,
         epochs=epochs,
         iterations=iterations,

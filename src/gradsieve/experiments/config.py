@@ -35,6 +35,7 @@ NAMES_IN_LABELS = {
     "identity": "identity",
     "input_gain": "bent",
     "stages": "stages",
+    "growth": "growth",
     "rms_decay": "rms",
 }
 
@@ -61,7 +62,8 @@ class RunConfig:
         variance: of the initial weights.
         options: further settings by name: `gain`, `input_gain` and `bias_spread` of the initial
             network, `identity` where its recurrent weights begin as that, `stages` where short
-            sequences come first, `rms_decay` and `cooldown` of `Settings`, and those of the method.
+            sequences come first, `growth` where they grow step by step, `rms_decay` and `cooldown`
+            of `Settings`, and those of the method.
     """
 
     task: str

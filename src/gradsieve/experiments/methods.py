@@ -15,12 +15,14 @@
 
 Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both. `identity` in
 a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
-same 100 000 updates. `bent`: the units begin bent, by large input weights and biases that differ.
+same 100 000 updates. `growth`: they grow in ten stages, with a rate as much larger as they are
+shorter. `bent`: the units begin bent, by large input weights and biases that differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.experiments.baselines import RandomSkip, Regularised
@@ -35,7 +37,14 @@ STOP_AT = 0.999  # so that "above 99 %" is never decided by when a run was stopp
 SIZES = (20_000, 1_000, 10_000)  # the paper's training, validation and test sequences
 SMALL_SIZES = (2_000, 200, 1_000)  # where drawing the paper's would take longer than learning
 SMALL = 100  # epochs
-STAGES = ((5, 10), (2, 7))  # a tenth of the epochs over a fifth of the length, a seventh over half
+# Which part of the length each stage has, and of the epochs.
+STAGES = ((Fraction(1, 5), Fraction(1, 10)), (Fraction(1, 2), Fraction(1, 7)))
+GROWTH = tuple(
+    (Fraction(twentieths, 20), Fraction(fortieths, 40))
+    for twentieths, fortieths in (
+        (2, 4), (3, 4), (4, 4), (6, 3), (8, 3), (10, 2), (12, 2), (14, 2), (16, 2), (18, 2)
+    )
+)  # fmt: skip
 
 
 def sieve_of(config: RunConfig) -> Sieve | None:
@@ -80,6 +89,7 @@ def settings_of(config: RunConfig) -> Settings:
         rms_decay=dict(config.options).get("rms_decay"),
         cooldown=dict(config.options).get("cooldown"),
         stages=stages_of(config),
+        rate_by_length="growth" in dict(config.options),
         epochs=config.epochs,
         seed=config.network,
         sizes=SIZES if config.epochs >= SMALL else SMALL_SIZES,
@@ -94,7 +104,9 @@ def stages_of(config: RunConfig) -> tuple[tuple[int, int], ...]:
 
     In a small study one that would be too short, in steps or in epochs, is left out.
     """
-    if not config.option("stages", 0):
-        return ()
-    stages = ((config.length // length, config.epochs // epochs) for length, epochs in STAGES)
+    options = dict(config.options)
+    shares = GROWTH if "growth" in options else STAGES if "stages" in options else ()
+    stages = (
+        (int(config.length * length), int(config.epochs * epochs)) for length, epochs in shares
+    )
     return tuple((length, epochs) for length, epochs in stages if length >= 10 and epochs >= 1)

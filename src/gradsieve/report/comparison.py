@@ -31,6 +31,7 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "rms_decay": None,
     "cooldown": None,
     "stages": [],
+    "rate_by_length": False,
     "batch": None,
     "epochs": None,
     "iterations": None,

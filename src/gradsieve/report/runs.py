@@ -98,10 +98,12 @@ class Run:
 
 def label_by_settings(settings: Mapping[str, Any]) -> str:
     """What the studies call this way of training: off, clip, full, hold+rms+clip…"""
+    staged = bool(settings.get("stages"))
     built_on = {
         "identity": settings.get("recurrent") == "identity",
         "input_gain": settings.get("input_gain", 1.0) != 1.0,
-        "stages": bool(settings.get("stages")),
+        "growth": staged and bool(settings.get("rate_by_length")),
+        "stages": staged and not settings.get("rate_by_length"),
         "rms_decay": settings.get("rms_decay") is not None,
     }
     options = tuple((name, 1.0) for name, given in built_on.items() if given)

@@ -255,7 +255,7 @@ class _Training:
         minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
-        stepper.learning_rate = settings.rate_in(progress.epoch)
+        stepper.learning_rate = settings.rate_in(progress.epoch, self.data.train.u.shape[1])
         stepper.applied = None  # else a look inside would depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():

@@ -29,6 +29,8 @@ class Settings:
         stages: pairs (length, epochs): short sequences first. The first so many epochs train on
             sequences of that length, and so on; what is left, on the task's own. Validation and
             test are always of the task itself.
+        rate_by_length: in a stage the rate is as many times larger as its sequences are shorter, as
+            what a step does to the last state is summed over the steps in time.
         batch: sequences in a minibatch, drawn with replacement.
         epochs: at most so many epochs of `iterations` minibatches.
         seed: decides the data and the order of the minibatches, not the initial weights.
@@ -49,6 +51,7 @@ class Settings:
     rms_decay: float | None = None
     cooldown: float | None = None
     stages: tuple[tuple[int, int], ...] = ()
+    rate_by_length: bool = False
     batch: int = 10
     epochs: int = 2000
     iterations: int = 50
@@ -104,12 +107,16 @@ class Settings:
         if self.sieve is not None and not isinstance(self.sieve, Sieve):
             raise InvalidArgument(f"sieve is {self.sieve!r}; it must be a gs.Sieve, or None")
 
-    def rate_in(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0."""
+    def rate_in(self, epoch: int, length: int) -> float:
+        """The learning rate of an epoch, counted from 0; `length` is the task's own."""
+        rate = self.learning_rate
+        stage = self.stage_in(epoch)
+        if self.rate_by_length and stage is not None:
+            rate *= length / stage
         if self.cooldown is None:
-            return self.learning_rate
+            return rate
         left = (self.epochs - epoch) / (self.cooldown * self.epochs)
-        return self.learning_rate * min(1.0, left)
+        return rate * min(1.0, left)
 
     def stage_in(self, epoch: int) -> int | None:
         """The length that an epoch, counted from 0, trains on; None is the task's own."""
