@@ -49,6 +49,8 @@ class StudyProgress:
         """A new batch of runs, in this order."""
         self._order = [config.key for config in missing]
         self._costs = [config.length * config.epochs for config in missing]
+        # What an earlier session computed of them took no time of this one.
+        self._had = [progress_of(self.folder, config.key) * config.length for config in missing]
         self._begun = time.monotonic()
 
     def watch(self, running: Sequence[RunConfig]) -> None:
@@ -58,9 +60,11 @@ class StudyProgress:
         done = started - len(keys)
         share = sum(progress_of(self.folder, config.key) * config.length for config in running)
         finished = sum(self._costs[:started]) - sum(c.length * c.epochs for c in running) + share
+        computed = finished - sum(self._had[:started])
         left = ""
-        if finished > 0:
-            seconds = (time.monotonic() - self._begun) * (sum(self._costs) / finished - 1)
+        if computed > 0:
+            asked = sum(self._costs) - sum(self._had)
+            seconds = (time.monotonic() - self._begun) * (asked / computed - 1)
             left = f"at most {_duration(seconds)} left"
         self._bars.update(self._whole, total=len(self._order), completed=done, left=left)
         for key in list(self._rows):
@@ -74,7 +78,8 @@ class StudyProgress:
             self._bars.update(self._rows[config.key], completed=epoch)  # type: ignore[arg-type]
         if not self.console.is_terminal and time.monotonic() - self._spoke > 30:
             self._spoke = time.monotonic()
-            self.console.print(f"{self.name}: {done} of {len(self._order)} runs, {left}")
+            said = [f"{self.name}: {done} of {len(self._order)} runs", *([left] if left else [])]
+            self.console.print(", ".join(said))
 
 
 def _duration(seconds: float) -> str:
