@@ -177,6 +177,15 @@ def test_a_staged_run_begins_as_a_run_over_its_stage_and_is_judged_by_its_own_ta
     assert (judged["accuracy"], judged["validation_loss"]) == on_its_own_task
 
 
+def test_a_stage_of_half_the_length_has_twice_the_rate_where_that_goes_by_length():
+    quick = SMALL | {"stop_at": None, "stages": ((10, 2),)}
+    by_length = gs.train(small_net(), TASK, **quick, rate_by_length=True)
+    twice = gs.train(small_net(), TASK, **(quick | {"learning_rate": 2e-3}))
+    losses = [[record["validation_loss"] for record in run.history] for run in (by_length, twice)]
+    same = [one == other for one, other in zip(*losses, strict=True)]
+    assert same == [True, True, False]  # the third epoch is the task's own
+
+
 def test_stages_are_refused_where_a_task_has_but_its_own_sequences():
     net = gs.SRN.random(1, 5, 2, seed=0)
     with pytest.raises(gs.InvalidArgument, match="stages: the task own cannot be drawn over 3"):

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, ScalarFormatter
 
 from gradsieve.experiments.figure1 import InitialNorms
 
@@ -172,6 +172,9 @@ def updates(cells: Values, order: Sequence[str] = ()) -> Figure:
     figure, axes = _panels(cells, np.median, order)
     for axis in axes.values():
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter(NullFormatter())  # over less than a decade they overlap
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=20))
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
     figure.supxlabel(f"updates; {NOT_RUN}", fontsize=9)
     return figure
 
