@@ -100,6 +100,7 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
         (search.STAGED, "stages+rms+clip"),
         (search.BENT, "bent+stages+rms+clip"),
         (search.GROWN, "bent+growth+rms+clip"),
+        (search.WIDE, "bent+growth+wide+rms+clip"),
     ],
 )
 def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
@@ -122,6 +123,7 @@ def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
         assert bool((net.w_rec.diagonal() == 1).all()) == ("identity" in label)
         assert (settings_of(run).stages == STAGES) == ("stages" in label)
         assert settings_of(run).rate_by_length == ("growth" in label)
+        assert (settings_of(run).batch_in(0, 100) == 316) == ("wide" in label)
         assert (net.b.std() > 0.15) == ("bent" in label)
         assert (net.w_in.std() > 1) == ("bent" in label)
 

@@ -96,6 +96,8 @@ def test_an_unfinished_run_has_its_best_validation_accuracy(tmp_path: Path) -> N
         ({"sieve": {"policy": "hold"}, "stages": [[20, 5]], "input_gain": 8.0}, "hold+bent+stages"),
         ({"sieve": None, "stages": [[20, 5]], "rate_by_length": True}, "growth"),
         ({"sieve": None, "rate_by_length": True}, "off"),
+        ({"sieve": None, "stages": [[20, 5]], "batch_by_length": 1.5}, "stages+wide"),
+        ({"sieve": None, "batch_by_length": 1.5}, "off"),
     ],
 )
 def test_a_run_without_a_label_is_called_what_the_studies_call_it(

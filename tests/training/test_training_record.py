@@ -192,7 +192,14 @@ def test_a_run_of_an_older_version_goes_on_with_what_it_meant(tmp_path):
     gs.train(NET, TASK, **asked, folder=tmp_path)
     path = tmp_path / "run.json"
     stored = json.loads(path.read_text())
-    for added in ("measure", "rms_decay", "cooldown", "stages", "rate_by_length"):
+    for added in (
+        "measure",
+        "rms_decay",
+        "cooldown",
+        "stages",
+        "rate_by_length",
+        "batch_by_length",
+    ):
         del stored[added]
     del stored["sieve"]["window"]
     path.write_text(json.dumps(stored))

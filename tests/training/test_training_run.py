@@ -186,6 +186,15 @@ def test_a_stage_of_half_the_length_has_twice_the_rate_where_that_goes_by_length
     assert same == [True, True, False]  # the third epoch is the task's own
 
 
+def test_a_stage_of_half_the_length_has_twice_the_minibatch_where_that_goes_by_length():
+    quick = SMALL | {"stop_at": None, "stages": ((10, 2),)}
+    by_length = gs.train(small_net(), TASK, **quick, batch_by_length=1.0)
+    twice = gs.train(small_net(), TASK, **(quick | {"batch": 2 * by_length.settings.batch}))
+    losses = [[record["validation_loss"] for record in run.history] for run in (by_length, twice)]
+    same = [one == other for one, other in zip(*losses, strict=True)]
+    assert same == [True, True, False]  # the third epoch is the task's own
+
+
 def test_stages_are_refused_where_a_task_has_but_its_own_sequences():
     net = gs.SRN.random(1, 5, 2, seed=0)
     with pytest.raises(gs.InvalidArgument, match="stages: the task own cannot be drawn over 3"):

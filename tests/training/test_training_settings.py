@@ -16,7 +16,7 @@ from gradsieve.training import Settings
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
         Settings(rms_decay=0.99, cooldown=0.25),
-        Settings(stages=[[10, 20], [50, 30]], rate_by_length=True),
+        Settings(stages=[[10, 20], [50, 30]], rate_by_length=True, batch_by_length=1.5),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
 )
@@ -87,3 +87,12 @@ def test_the_rate_of_a_stage_is_larger_as_its_sequences_are_shorter_where_that_i
     assert [staged.rate_in(epoch, 100) for epoch in range(4)] == [1, 0.75, 0.5, 0.25]
     by_length = dataclasses.replace(staged, rate_by_length=True)
     assert [by_length.rate_in(epoch, 100) for epoch in range(4)] == [10, 1.5, 0.5, 0.25]
+
+
+def test_a_minibatch_of_a_stage_sees_as_many_steps_as_any_other_where_that_is_asked_for():
+    staged = Settings(batch=3, epochs=4, stages=((10, 1), (70, 1), (600, 1)))
+    assert [staged.batch_in(epoch, 100) for epoch in range(4)] == [3, 3, 3, 3]
+    by_length = dataclasses.replace(staged, batch_by_length=1.0)
+    assert [by_length.batch_in(epoch, 100) for epoch in range(4)] == [30, 4, 1, 3]
+    squared = dataclasses.replace(staged, batch_by_length=2.0)
+    assert [squared.batch_in(epoch, 100) for epoch in range(4)] == [300, 6, 1, 3]

@@ -87,6 +87,13 @@ def train(
             help="In a stage, a rate as much larger as its sequences are shorter.",
         ),
     ] = False,
+    batch_by_length: Annotated[
+        float,
+        typer.Option(
+            help="In a stage, minibatches with as many more sequences as these are shorter, to "
+            "this power: 1 keeps the cost of an update, 0 the minibatch."
+        ),
+    ] = 0.0,
     batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
     epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 2000,
     iterations: Annotated[int, typer.Option(help="Minibatches in an epoch.")] = 50,
@@ -143,6 +150,7 @@ def train(
         cooldown=cooldown,
         stages=_read_stages(stages),
         rate_by_length=rate_by_length,
+        batch_by_length=batch_by_length,
         batch=batch,
         epochs=epochs,
         iterations=iterations,

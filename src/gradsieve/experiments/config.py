@@ -36,6 +36,7 @@ NAMES_IN_LABELS = {
     "input_gain": "bent",
     "stages": "stages",
     "growth": "growth",
+    "wide": "wide",
     "rms_decay": "rms",
 }
 
@@ -62,8 +63,9 @@ class RunConfig:
         variance: of the initial weights.
         options: further settings by name: `gain`, `input_gain` and `bias_spread` of the initial
             network, `identity` where its recurrent weights begin as that, `stages` where short
-            sequences come first, `growth` where they grow step by step, `rms_decay` and `cooldown`
-            of `Settings`, and those of the method.
+            sequences come first, `growth` where they grow step by step, `wide` the power by
+            which minibatches of short ones have more of them, `rms_decay` and `cooldown` of
+            `Settings`, and those of the method (`q_max` of a sieve; without one it says nothing).
     """
 
     task: str

@@ -16,7 +16,8 @@
 Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with both. `identity` in
 a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
 same 100 000 updates. `growth`: they grow in ten stages, with a rate as much larger as they are
-shorter. `bent`: the units begin bent, by large input weights and biases that differ.
+shorter. `wide`: the shorter they are, the more of them a minibatch has. `bent`: the units begin
+bent, by large input weights and biases that differ.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.experiments.baselines import RandomSkip, Regularised
 from gradsieve.experiments.config import RunConfig
 from gradsieve.network import SRN
-from gradsieve.sieve import Sieve
+from gradsieve.sieve import Sieve, safe_range
 from gradsieve.training.settings import Settings
 from gradsieve.training.step import Stepper
 
@@ -49,7 +50,7 @@ GROWTH = tuple(
 
 def sieve_of(config: RunConfig) -> Sieve | None:
     """The sieve that a method's name stands for."""
-    option = config.option
+    option, options = config.option, dict(config.options)
     if config.method in ("off", "start", "random", "regularise"):
         return None
     if config.method in ("frozen", "full", "listing"):
@@ -67,7 +68,7 @@ def sieve_of(config: RunConfig) -> Sieve | None:
             steer_rate=option("steer_rate", 0.02),
         )
     if config.method == "hold":
-        return Sieve(policy="hold")
+        return Sieve(policy="hold", q_range=safe_range("hold", highest=options.get("q_max")))
     raise InvalidArgument(f"method is {config.method!r}; see gradsieve.experiments.methods")
 
 
@@ -90,6 +91,7 @@ def settings_of(config: RunConfig) -> Settings:
         cooldown=dict(config.options).get("cooldown"),
         stages=stages_of(config),
         rate_by_length="growth" in dict(config.options),
+        batch_by_length=config.option("wide", 0.0),
         epochs=config.epochs,
         seed=config.network,
         sizes=SIZES if config.epochs >= SMALL else SMALL_SIZES,

@@ -11,7 +11,8 @@
 The scaled ones again where the recurrent weights begin as the identity (`identity`, `identity
 hold`), where short sequences come first (`staged`, `staged hold`), and where besides that the units
 begin bent, by large input weights and biases that differ (`bent`, `bent hold`), also with sequences
-that grow step by step (`grown`, `grown hold`).
+that grow step by step (`grown`, `grown hold`), and with more of them in a minibatch the shorter
+they are (`wide`, `wide hold`).
 
 What we offer never has a larger budget than what it is compared with. A search run is a third as
 long as a reported one. The best mean validation accuracy wins; of equals, the fewest updates, and
@@ -43,6 +44,8 @@ Family = Literal[
     "bent hold",
     "grown",
     "grown hold",
+    "wide",
+    "wide hold",
 ]
 
 
@@ -76,12 +79,17 @@ GROWN: Options = (
     ("bias_spread", 0.25), ("cooldown", 1.0), ("growth", 1.0), ("input_gain", 16.0),
     ("rms_decay", 0.999),
 )  # fmt: skip
+WIDE: Options = (
+    ("bias_spread", 0.25), ("cooldown", 1.0), ("growth", 1.0), ("input_gain", 16.0),
+    ("q_max", 1.5), ("rms_decay", 0.999), ("wide", 1.5),
+)  # fmt: skip
 BUILT_ON: dict[Options, tuple[Family, Family]] = {  # its search without hold, and with it
     SCALED: ("scaled", "scaled hold"),
     IDENTITY: ("identity", "identity hold"),
     STAGED: ("staged", "staged hold"),
     BENT: ("bent", "bent hold"),
     GROWN: ("grown", "grown hold"),
+    WIDE: ("wide", "wide hold"),
 }
 TRIED: dict[Family, tuple[Choice, ...]] = {
     "not clipped": tuple(Choice(rate, None) for rate in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)),  # paper's
@@ -97,6 +105,8 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "bent hold": tuple(Choice(1e-3, clip, BENT) for clip in (1.0, 3.0, 10.0)),
     "grown": tuple(Choice(1e-3, clip, GROWN) for clip in (0.1, 0.3, 0.7, 1.4, 2.0)),
     "grown hold": tuple(Choice(1e-3, clip, GROWN) for clip in (0.7, 1.4, 2.0)),
+    "wide": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
+    "wide hold": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
 }
 
 

@@ -32,6 +32,7 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "cooldown": None,
     "stages": [],
     "rate_by_length": False,
+    "batch_by_length": 0.0,
     "batch": None,
     "epochs": None,
     "iterations": None,

@@ -104,6 +104,7 @@ def label_by_settings(settings: Mapping[str, Any]) -> str:
         "input_gain": settings.get("input_gain", 1.0) != 1.0,
         "growth": staged and bool(settings.get("rate_by_length")),
         "stages": staged and not settings.get("rate_by_length"),
+        "wide": staged and bool(settings.get("batch_by_length")),
         "rms_decay": settings.get("rms_decay") is not None,
     }
     options = tuple((name, 1.0) for name, given in built_on.items() if given)

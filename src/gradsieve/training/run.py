@@ -252,10 +252,12 @@ class _Training:
         stage = settings.stage_in(progress.epoch)
         train = self.data.train if stage is None else self.stages[stage]
         order = np.random.Generator(np.random.PCG64([settings.seed, progress.epoch]))
-        minibatches = order.integers(0, len(train), (settings.iterations, settings.batch))
+        length = self.data.train.u.shape[1]
+        batch = settings.batch_in(progress.epoch, length)
+        minibatches = order.integers(0, len(train), (settings.iterations, batch))
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
-        stepper.learning_rate = settings.rate_in(progress.epoch, self.data.train.u.shape[1])
+        stepper.learning_rate = settings.rate_in(progress.epoch, length)
         stepper.applied = None  # else a look inside would depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():

@@ -31,6 +31,10 @@ class Settings:
             test are always of the task itself.
         rate_by_length: in a stage the rate is as many times larger as its sequences are shorter, as
             what a step does to the last state is summed over the steps in time.
+        batch_by_length: in a stage a minibatch has as many times more sequences as they are
+            shorter, to this power. With 1 every update sees as many steps, and costs as much, as
+            any other; with 2 a step that `rate_by_length` makes longer is no noisier; 0, the
+            default, leaves the minibatch as it is.
         batch: sequences in a minibatch, drawn with replacement.
         epochs: at most so many epochs of `iterations` minibatches.
         seed: decides the data and the order of the minibatches, not the initial weights.
@@ -52,6 +56,7 @@ class Settings:
     cooldown: float | None = None
     stages: tuple[tuple[int, int], ...] = ()
     rate_by_length: bool = False
+    batch_by_length: float = 0.0
     batch: int = 10
     epochs: int = 2000
     iterations: int = 50
@@ -96,6 +101,10 @@ class Settings:
                 f"stages take {sum(epochs for _, epochs in self.stages)} of {self.epochs} epochs; "
                 "some must be left for the task itself"
             )
+        if not (math.isfinite(self.batch_by_length) and self.batch_by_length >= 0):
+            raise InvalidArgument(
+                f"batch_by_length is {self.batch_by_length}; it must be at least 0"
+            )
         if self.engine not in ("native", "reference"):
             raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
         if self.measure not in get_args(Measure):
@@ -117,6 +126,14 @@ class Settings:
             return rate
         left = (self.epochs - epoch) / (self.cooldown * self.epochs)
         return rate * min(1.0, left)
+
+    def batch_in(self, epoch: int, length: int) -> int:
+        """How many sequences a minibatch of an epoch has; `length` is the task's own."""
+        stage = self.stage_in(epoch)
+        if stage is None:
+            return self.batch
+        times: float = (length / stage) ** self.batch_by_length
+        return max(1, round(self.batch * times))
 
     def stage_in(self, epoch: int) -> int | None:
         """The length that an epoch, counted from 0, trains on; None is the task's own."""
