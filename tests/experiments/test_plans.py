@@ -54,6 +54,18 @@ def test_of_equally_solved_ones_the_fewer_updates_win(tmp_path):
     assert search.choose(store, ADDING, "scaled hold", 30, 3).clip == 2.0
 
 
+def test_what_a_third_of_a_run_cannot_rank_is_searched_over_whole_runs_of_100_steps(tmp_path):
+    store, arms = Store(tmp_path / "store.sqlite"), (Arm("hold", True, search.WIDE),)
+    longer, scope = Cell("multiplication", 200), Scope(epochs=30)
+    searched = study.cell_configs(arms, longer, scope, store)
+    assert {(run.length, run.epochs, run.network >= 1000) for run in searched} == {(100, 30, True)}
+    for run in searched:
+        store.add(run, row(0.9 if run.clip == 2.0 else 0.2))
+    reported = study.cell_configs(arms, longer, scope, store)
+    assert {(run.length, run.epochs, run.clip) for run in reported} == {(200, 30, 2.0)}
+    assert [run.network for run in reported] == list(range(10))
+
+
 def test_an_arm_whose_search_is_done_runs_beside_the_searches_of_others(tmp_path):
     store, scope = Store(tmp_path / "store.sqlite"), Scope(epochs=30)
     arms = (
