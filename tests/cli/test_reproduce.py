@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gradsieve.cli import app
+from gradsieve.cli.reproduce import with_address
 from gradsieve.errors import GradsieveError
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute
@@ -105,6 +106,28 @@ def test_events_of_every_record_reach_tensorboard(tmp_path):
     assert len(folders) == 2
     found = EventAccumulator(str(folders[0])).Reload()
     assert len(found.Scalars("accuracy/validation")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("table1 --ray", "table1 --ray auto"),
+        ("--ray --status", "--ray auto --status"),
+        ("--ray table1", "--ray auto table1"),
+        ("table1 --ray local --jobs 2", "table1 --ray local --jobs 2"),
+        ("--ray ray://head:10001", "--ray ray://head:10001"),
+        ("table1 --ray=local", "table1 --ray=local"),
+        ("table1 --status", "table1 --status"),
+    ],
+)
+def test_ray_without_an_address_is_the_cluster_of_this_machine(words, read):
+    assert with_address(words.split()) == read.split()
+
+
+@pytest.mark.xdist_group("ray")  # beside a test that has a cluster, there would be one
+def test_ray_where_there_is_no_cluster_says_how_to_have_one(tmp_path):
+    with pytest.raises(GradsieveError, match=r"--ray auto: no Ray cluster .* `ray start --head`"):
+        run("table1", *SMALL, "--folder", tmp_path, "--ray")
 
 
 @pytest.mark.parametrize("option", ["--tasks", "--arms"])

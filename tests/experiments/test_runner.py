@@ -145,6 +145,7 @@ def test_progress_is_read_from_a_run_in_flight(tmp_path):
     assert progress_of(tmp_path, "other") == 0
 
 
+@pytest.mark.xdist_group("ray")
 def test_ray_gives_the_same_bits_and_retries_a_killed_worker(undisturbed, tmp_path):
     pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: the Ray runner is NOT TESTED")
     import ray

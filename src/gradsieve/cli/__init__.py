@@ -18,7 +18,7 @@ from gradsieve.cli.diagnose import diagnose
 from gradsieve.cli.export import export
 from gradsieve.cli.fit import fit
 from gradsieve.cli.report import report
-from gradsieve.cli.reproduce import reproduce
+from gradsieve.cli.reproduce import ReproduceCommand, reproduce
 from gradsieve.cli.train import train
 from gradsieve.cli.watch import watch
 from gradsieve.errors import GradsieveError
@@ -42,9 +42,10 @@ SECTIONS: dict[str, tuple[Callable[..., None], ...]] = {
     "Study": (reproduce, bench),
     "Deploy": (export,),
 }
+OWN_PARSING = {reproduce: ReproduceCommand}
 for section, commands in SECTIONS.items():
     for command in commands:
-        app.command(rich_help_panel=section)(command)
+        app.command(rich_help_panel=section, cls=OWN_PARSING.get(command))(command)
 
 
 def main() -> None:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from gradsieve.cli.study_progress import StudyProgress
 from gradsieve.errors import InvalidArgument
@@ -22,6 +23,7 @@ from gradsieve.experiments.store import Store, sole_writer
 from gradsieve.experiments.study import Scope
 
 FOLDER = Path("runs/reproduce")
+THIS_CLUSTER = "auto"  # the Ray instance that runs on this machine
 
 
 class Study(StrEnum):
@@ -33,6 +35,23 @@ class Study(StrEnum):
     rescue = "rescue"
     beyond = "beyond"
     all = "all"
+
+
+class ReproduceCommand(TyperCommand):
+    """`--ray` may stand without an address, for which Typer has no option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_address(args))
+
+
+def with_address(words: Sequence[str]) -> list[str]:
+    """The words, with the cluster of this machine after each `--ray` that has no address."""
+    said: list[str] = []
+    for word, after in zip(words, [*words[1:], None], strict=True):
+        said.append(word)
+        if word == "--ray" and (after is None or after.startswith("-") or after in set(Study)):
+            said.append(THIS_CLUSTER)
+    return said
 
 
 def reproduce(
@@ -52,7 +71,11 @@ def reproduce(
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(help="Run on this Ray cluster: an address, 'auto', or 'local' to start one."),
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Run on a Ray cluster: the one at this address, without one that of this machine; "
+            "'local' starts one.",
+        ),
     ] = None,
     folder: Annotated[
         Path, typer.Option(help="Store and checkpoints; the same command goes on from them.")

@@ -102,9 +102,15 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
     local = address == "local"
     started_here = not ray.is_initialized()
     if started_here:
-        ray.init(
-            address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
-        )
+        try:
+            ray.init(
+                address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
+            )
+        except ConnectionError as error:
+            raise GradsieveError(
+                f"--ray {address}: no Ray cluster answers there; start one with `ray start --head`,"
+                " or say --ray local for one that ends with this study"
+            ) from error
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(execute)
     try:
         running = {remote.remote(config.as_json(), str(folder)): config for config in configs}
