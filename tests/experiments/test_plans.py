@@ -157,6 +157,20 @@ def test_sequences_grow_in_ten_stages():
     assert epochs == (200, 200, 200, 150, 150, 100, 100, 100, 100, 100)
 
 
+def test_the_weight_of_the_regulariser_is_searched_for_each_way_of_bounding_a_step(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    scope = Scope(tasks=("adding",), lengths=(100,), networks=2, epochs=30)
+    best = {"regularise": 10.0, "regularise+clip": 0.1, "regularise+rms+clip": 0.01}
+    searched = [run for run in ablation.plan(scope, store) if run.label in best]
+    for run in searched:
+        store.add(run, row(0.9 if run.option("weight", 0) == best[run.label] else 0.2))
+    assert {run.label for run in searched} == set(best)
+    reported = [run for run in ablation.plan(scope, store) if run.label in best]
+    assert {(run.label, run.option("weight", 0)) for run in reported} == set(best.items())
+    scaled = [settings_of(run).rms_decay for run in reported if "rms" in run.label]
+    assert scaled == [0.999, 0.999]
+
+
 def test_random_skipping_keeps_what_the_sieve_kept_on_the_same_network(tmp_path):
     store = Store(tmp_path / "store.sqlite")
     scope = Scope(tasks=("adding",), lengths=(100,), networks=2, epochs=30)

@@ -12,6 +12,7 @@ ARMS = (
     *(Arm(method, clipped) for clipped in (False, True) for method in GUIDED),
     Arm("hold", clipped=True),  # which is made for clipped updates
     Arm("off", clipped=True, options=SCALED),
+    Arm("regularise", clipped=True, options=SCALED),
     Arm("hold", clipped=True, options=SCALED),  # what we recommend
 )
 

@@ -7,6 +7,8 @@
 | scaled      | `rms+clip`: scaled by RMSprop, and cooled down  | the threshold                  |
 | hold        | `hold+clip`, `start+clip`                       | the gain of the initial w_rec  |
 | scaled hold | `hold+rms+clip`                                 | the threshold                  |
+| regularised | `regularise`, also clipped, and scaled          | the weight; not clipped, the   |
+|             |                                                 | rate too                       |
 
 The scaled ones again where the recurrent weights begin as the identity (`identity`, `identity
 hold`), where short sequences come first (`staged`, `staged hold`), and where besides that the units
@@ -50,6 +52,9 @@ Family = Literal[
     "grown hold",
     "wide",
     "wide hold",
+    "regularised",
+    "regularised clipped",
+    "regularised scaled",
 ]
 
 
@@ -68,7 +73,8 @@ class Choice:
         values = [self.learning_rate, *(() if self.clip is None else (self.clip,))]
         if self.options in BUILT_ON:  # which every choice of its family has
             return ", ".join(f"{value:g}" for value in values)
-        named = [f"{name} {value:g}" for name, value in self.options]
+        own = [option for option in self.options if option not in SCALED]
+        named = [f"{name} {value:g}" for name, value in own]
         return ", ".join([f"{value:g}" for value in values] + named)
 
 
@@ -111,11 +117,25 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "grown hold": tuple(Choice(1e-3, clip, GROWN) for clip in (0.7, 1.4, 2.0)),
     "wide": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
     "wide hold": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
+    "regularised": tuple(
+        Choice(rate, None, (("weight", weight),))
+        for rate, weight in ((1e-5, 0.1), (1e-5, 1.0), (1e-5, 10.0), (1e-4, 1.0), (1e-4, 10.0))
+    ),
+    "regularised clipped": tuple(
+        Choice(1e-3, 1.0, (("weight", weight),)) for weight in (0.01, 0.1, 1.0, 10.0)
+    ),
+    "regularised scaled": tuple(
+        Choice(1e-3, 1.0, (*SCALED, ("weight", weight))) for weight in (0.01, 0.1, 1.0, 10.0)
+    ),
 }
 
 
 def family_of(method: str, clipped: bool, options: Options = ()) -> Family:
     """Which search a method takes its settings from."""
+    if method == "regularise":
+        return (
+            "regularised scaled" if options else "regularised clipped" if clipped else "regularised"
+        )
     if options:
         return BUILT_ON[options][method == "hold"]
     if method in ("hold", "start"):
@@ -132,7 +152,7 @@ def configs(cell: Cell, family: Family, epochs: int, networks: int) -> list[RunC
         epochs = max(1, epochs // SHARE)
     return [
         RunConfig(
-            cell.task, length, "hold" if "hold" in family else "off", network,
+            cell.task, length, _method(family), network,
             choice.learning_rate, choice.clip, epochs=epochs,
             variance=cell.variance, options=choice.options,
         )
@@ -155,6 +175,13 @@ def choose(store: Store, cell: Cell, family: Family, epochs: int, networks: int)
     if family not in WHOLE or best.clip is None:
         return best
     return replace(best, clip=best.clip * min(1.0, WHOLE_LENGTH / cell.length))
+
+
+def _method(family: Family) -> str:
+    """What a family's search runs train with."""
+    if family.startswith("regularised"):
+        return "regularise"
+    return "hold" if "hold" in family else "off"
 
 
 def _mean_score(scores: list[Score]) -> list[float]:

@@ -136,7 +136,7 @@ def equal_time_table(arms: Sequence[EqualTime]) -> str:
 def search_table(cells: Sequence[Cell], scope: Scope, store: Store) -> str:
     """What the search saw: mean validation accuracy of each rate and threshold, and the choice."""
     lines = [
-        "| task | T | family | tried: rate, threshold, gain → mean validation accuracy | chosen |",
+        "| task | T | family | tried: rate, threshold, gain, weight → mean accuracy | chosen |",
         "|---|---|---|---|---|",
     ]
     for cell in cells:
