@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import REPORTED, RunConfig
 from gradsieve.experiments.search import SCALED
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
@@ -18,17 +18,19 @@ ARMS = (
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
-    """Every arm; then random skipping at the rate that `full` had on the same network."""
+    """Every arm, and random skipping at the rate that `full` had on the same network."""
     needed: list[RunConfig] = []
     for cell in scope.cells():
         configs = cell_configs(ARMS, cell, scope, store)
-        needed += configs
-        for config in configs:
-            if config.method == "full":
-                row = store.get(config)
-                if row is not None:
-                    needed.append(random_like(config, row["kept"]))
+        rows = [(config, store.get(config)) for config in configs if config.method == "full"]
+        random = [random_like(config, row["kept"]) for config, row in rows if row is not None]
+        needed += sorted([*configs, *random], key=_turn)
     return needed
+
+
+def _turn(run: RunConfig) -> tuple[bool, int]:
+    """Searches first, then network by network: a study cut short compares the same ones."""
+    return run.network in REPORTED, run.network
 
 
 def random_like(full: RunConfig, kept: float) -> RunConfig:
