@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradsieve.experiments.config import Cell
-from gradsieve.report.paper_tables import WITHOUT_HOLD, ArmRows, accuracy_table
+from gradsieve.report.paper_tables import WITHOUT_HOLD, ArmRows, accuracy_table, hold_table
 
 CELL = Cell("adding", 100)
 
@@ -19,15 +19,17 @@ def arm(*accuracies: float, updates: int = 100) -> ArmRows:
     )
 
 
+ARMS = {
+    "clip": arm(0.2, 0.2, 0.2, 0.2),
+    "hold+clip": arm(0.5, 0.5, 0.5, 0.5),
+    "stages+rms+clip": arm(0.9, 0.2, 0.9, 0.2),
+    "hold+stages+rms+clip": arm(1.0, 1.0, 1.0, updates=50),
+}
+
+
 def table(**against: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """By label and column."""
-    arms = {
-        "clip": arm(0.2, 0.2, 0.2, 0.2),
-        "hold+clip": arm(0.5, 0.5, 0.5, 0.5),
-        "stages+rms+clip": arm(0.9, 0.2, 0.9, 0.2),
-        "hold+stages+rms+clip": arm(1.0, 1.0, 1.0, updates=50),
-    }
-    head, _, *lines = accuracy_table({CELL: arms}, 4, **against).splitlines()
+    head, _, *lines = accuracy_table({CELL: ARMS}, 4, **against).splitlines()
     names, *rows = (
         [part.strip() for part in line.strip("|").split("|")] for line in [head, *lines]
     )
@@ -41,6 +43,17 @@ def test_what_holds_is_compared_with_the_same_without_hold() -> None:
     assert rows["hold+clip"][own] == "0.125 / 1.000"  # 2 of the 16 patterns of signs
     assert rows["hold+stages+rms+clip"][own] == "0.250 / 0.250"  # on the three that both have
     assert rows["stages+rms+clip"]["p against clip: accuracy / updates"] == "0.500 / 1.000"
+
+
+def test_what_hold_is_worth_stands_in_a_line_each_beside_the_same_without_it() -> None:
+    arms = ARMS | {"hold+rms+clip": arm(0.995, 0.5)}
+    assert hold_table({CELL: arms}).splitlines()[2:] == [
+        "| adding | 100 | clip | 20.0%, 0 of 4, 100 | 20.0%, 0 of 4, 100 | "
+        "**50.0%, 0 of 4, 100** | 0.125 / 1.000 |",
+        "| adding | 100 | stages+rms+clip | 20.0%, 0 of 4, 100 | 55.0%, 0 of 4, 100 | "
+        "**100.0%, 3 of 3, 50** | 0.250 / 0.250 |",
+        "| adding | 100 | rms+clip | 20.0%, 0 of 4, 100 | – | **74.8%, 1 of 2, 100** | – |",
+    ]
 
 
 @pytest.mark.parametrize(

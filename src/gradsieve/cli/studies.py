@@ -110,7 +110,8 @@ def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs:
 
 def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     against = ("clip", paper_tables.WITHOUT_HOLD)
-    _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against)
+    found = _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against)
+    write_atomically(output / "hold.md", paper_tables.hold_table(found))
 
 
 def write_rescue(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
@@ -125,7 +126,7 @@ def _write_accuracies(
     output: Path,
     against: Sequence[str] = ("off",),
     more: str = "",
-) -> None:
+) -> dict[Cell, paper_tables.Arms]:
     """The table of what there is, its figure, and the record of every row in the store."""
     planned = paper_tables.cells([config for config in configs if config.network < 1000], store)
     found = {cell: arms for cell, arms in planned.items() if arms}
@@ -150,6 +151,7 @@ def _write_accuracies(
         paper_figures.save(figure, output / f"{name}.png")
         figure = paper_figures.updates(_by_cell(found, "updates"), ARMS)
         paper_figures.save(figure, output / f"{name}-updates.png")
+    return found
 
 
 def _by_cell(

@@ -117,6 +117,37 @@ def _tests(arm: ArmRows, other: ArmRows | None, column: str) -> str:
     return " / ".join(f"{paired_p_value(first, second):.3f}" for first, second in pairs)
 
 
+def hold_table(found: Mapping[Cell, Arms]) -> str:
+    """What `hold` is worth, in a line each: clipping, and what it is built on without and with it.
+
+    Of each the mean accuracy, how many networks are above 99 %, and the median of their updates.
+    """
+    lines = [
+        "| task | T | built on | clip | without hold | with hold | p of hold: accuracy / updates |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for cell, arms in found.items():
+        for label, arm in arms.items():
+            if not label.startswith("hold+"):
+                continue
+            plain = _opponent(arms, label, WITHOUT_HOLD)
+            lines.append(
+                f"| {cell.task} | {cell.length} | {label.removeprefix('hold+')} | "
+                f"{_in_short(arms.get('clip'))} | {_in_short(plain)} | **{_in_short(arm)}** | "
+                f"{_tests(arm, plain, 'test_accuracy')} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _in_short(arm: ArmRows | None) -> str:
+    if arm is None:
+        return "–"
+    values = arm.column("test_accuracy")
+    solved = sum(value > 0.99 for value in values)
+    updates = median(arm.column("updates"))
+    return f"{sum(values) / len(values):.1%}, {solved} of {len(values)}, {updates:.0f}"
+
+
 def equal_time_table(arms: Sequence[EqualTime]) -> str:
     """The best accuracy on the validation set when the time of plain training is over."""
     lines = [
