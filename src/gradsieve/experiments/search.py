@@ -18,14 +18,13 @@ they are (`wide`, `wide hold`).
 
 What we offer never has a larger budget than what it is compared with. A search run is a third as
 long as a reported one; but for `wide`, which a third of its updates does not make precise, it is a
-whole one, over 100 steps, and every longer length takes over what was chosen there, with a
-threshold as much smaller as it is longer (`rate_by_length`, carried on). The best mean validation
-accuracy wins; of equals, the fewest updates, and then the lowest validation loss.
+whole one, over 100 steps, and every longer length takes over what was chosen there. The best mean
+validation accuracy wins; of equals, the fewest updates, and then the lowest validation loss.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from gradsieve.experiments.config import Cell, Options, RunConfig
@@ -171,10 +170,7 @@ def choose(store: Store, cell: Cell, family: Family, epochs: int, networks: int)
         choice = Choice(config.learning_rate, config.clip, config.options)
         score = (row["validation_accuracy"], -row["updates"], -row["validation_loss"])
         scores.setdefault(choice, []).append(score)
-    best = max(scores, key=lambda choice: _mean_score(scores[choice]))
-    if family not in WHOLE or best.clip is None:
-        return best
-    return replace(best, clip=best.clip * min(1.0, WHOLE_LENGTH / cell.length))
+    return max(scores, key=lambda choice: _mean_score(scores[choice]))
 
 
 def _method(family: Family) -> str:
