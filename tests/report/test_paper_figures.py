@@ -17,8 +17,21 @@ def test_the_arms_stand_in_the_order_that_is_asked_for_and_what_it_lacks_at_the_
     figure = accuracies(CELLS, dict.fromkeys(CELLS, 0.15), order)
     first, second = figure.axes[:2]
     named = [label.get_text() for label in first.get_yticklabels()]  # which all panels share
-    assert named == ["clip", "rms+clip", "hold+clip", "start"]
+    assert named == ["clip", "rms+clip", "start"]
     assert [axis.get_title() for axis in (first, second)] == list(CELLS)
+
+
+def test_hold_stands_on_the_line_of_the_same_without_it_in_another_colour() -> None:
+    figure = accuracies(CELLS, dict.fromkeys(CELLS, 0.15))
+    middles = figure.axes[0].lines[1::2][:2]  # of clip, and of hold+clip
+    heights = [float(np.mean(bar.get_ydata())) for bar in middles]
+    assert heights == [-0.2, 0.2]
+    assert middles[0].get_color() != middles[1].get_color()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["without hold", "with hold"]
+    alone = accuracies({"adding, T=100": {"clip": [0.2]}}, {"adding, T=100": 0.15})
+    assert not alone.legends
+    assert float(np.mean(alone.axes[0].lines[1].get_ydata())) == 0
 
 
 def test_every_network_is_a_dot_and_the_middle_a_bar() -> None:

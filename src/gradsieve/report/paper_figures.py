@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, ScalarFormatter
 
 from gradsieve.experiments.figure1 import InitialNorms
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey.
-BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
-COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#56B4E9", "#000000", "#999999")
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+HOLD = "hold+"  # how the label of an arm begins that has the policy
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -182,27 +183,46 @@ def updates(cells: Values, order: Sequence[str] = ()) -> Figure:
 def _panels(
     cells: Values, middle: Callable[[Sequence[float]], Any], order: Sequence[str]
 ) -> tuple[Figure, dict[str, Any]]:
-    """A panel for each cell, in which each arm has the line and colour that it has in all."""
+    """A panel for each cell; an arm has one line in all of them, with and without `hold`."""
     found = {label for arms in cells.values() for label in arms}
-    labels = [label for label in order if label in found] + sorted(found - set(order))
+    known = [label for label in order if label in found] + sorted(found - set(order))
+    lines = list(dict.fromkeys(label.removeprefix(HOLD) for label in known))
+    places = {label: _place(label, lines, found) for label in found}
     with mpl.rc_context(STYLE):
         columns = min(4, len(cells))
         rows = math.ceil(len(cells) / columns)
-        height = rows * (0.25 * len(labels) + 0.7) + 0.3
+        height = rows * (0.3 * len(lines) + 0.7) + 0.5
         figure = Figure(figsize=(max(7.0, 1.6 + 2.4 * columns), height), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         for axis, (cell, arms) in zip(axes, cells.items(), strict=False):
             for label, values in arms.items():
-                place = labels.index(label)
-                colour = COLOURS[place % len(COLOURS)]
-                spread = np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else [0.0]
-                axis.plot(np.sort(values)[::-1], place + np.asarray(spread), "o", ms=3.5,
-                          color=colour, alpha=0.8)  # fmt: skip
-                axis.plot([middle(values)] * 2, [place - 0.35, place + 0.35], color=colour, lw=2)
-            axis.set_ylim(len(labels) - 0.4, -0.6)
-            axis.set_yticks(range(len(labels)), labels)
+                colour = RED if label.startswith(HOLD) else BLUE
+                _dots(axis, values, middle(values), places[label], colour)
+            axis.set_ylim(len(lines) - 0.4, -0.6)
+            axis.set_yticks(range(len(lines)), lines)
             axis.tick_params(labelbottom=True)
             axis.set_title(cell, fontsize=9)
         for axis in axes[len(cells) :]:
             axis.set_axis_off()
+        if any(label.startswith(HOLD) for label in found):
+            handles = [
+                Line2D([], [], marker="o", ls="", ms=3.5, color=colour, label=text)
+                for colour, text in ((BLUE, "without hold"), (RED, "with hold"))
+            ]
+            figure.legend(handles=handles, loc="outside upper left", ncols=2)
     return figure, dict(zip(cells, axes, strict=False))
+
+
+def _place(label: str, lines: Sequence[str], found: Collection[str]) -> float:
+    """On its line; without `hold` above it and with it below, where both were run."""
+    line = label.removeprefix(HOLD)
+    if not {line, HOLD + line} <= set(found):
+        return lines.index(line)
+    return lines.index(line) + (0.2 if label.startswith(HOLD) else -0.2)
+
+
+def _dots(axis: Any, values: Sequence[float], middle: float, place: float, colour: str) -> None:
+    """Every network a dot, from the best down, and what is in the middle of them a bar."""
+    spread = np.linspace(-0.14, 0.14, len(values)) if len(values) > 1 else np.zeros(1)
+    axis.plot(np.sort(values)[::-1], place + spread, "o", ms=3, color=colour, alpha=0.7, mew=0)
+    axis.plot([middle] * 2, [place - 0.2, place + 0.2], color=colour, lw=2)
