@@ -1,10 +1,14 @@
 """What an arm reaches in the time of plain training, on runs that were really made."""
 
 import pytest
+from rows import row
 
-from gradsieve.experiments import equal_time
+from gradsieve.cli.studies import write_ablation
+from gradsieve.experiments import ablation, equal_time
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Scope
 from gradsieve.training.record import RunFolder
 
 METHODS = ("off", "full", "regularise")
@@ -50,3 +54,16 @@ def test_without_the_runs_of_the_plain_arm_nothing_is_said(runs):
     configs, folder = runs
     assert equal_time.equal_times([run for run in configs if run.method != "off"], folder) == []
     assert equal_time.equal_times(configs, folder / "elsewhere") == []
+
+
+def test_rows_without_histories_leave_what_was_timed_before(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    scope = Scope(tasks=("adding",), lengths=(100,), networks=2, epochs=30)
+    for _ in range(2):  # the searches, and what they chose
+        for run in ablation.plan(scope, store):
+            store.add(run, row(0.5))
+    timed = tmp_path / "equal-time.md"
+    timed.write_text("timed before")
+    write_ablation(scope, store, tmp_path / "no runs", tmp_path, jobs=1)
+    assert "| hold+rms+clip |" in (tmp_path / "ablation.md").read_text()
+    assert timed.read_text() == "timed before"

@@ -98,14 +98,9 @@ def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs:
     reported = [config for config in configs if config.network < 1000]
     with worker_processes(1) as pool:  # so that NumPy's threads do not count as one update's
         timed = pool.submit(equal_time.equal_times, reported, folder).result()
-    more = ""
-    if timed:
-        more = (
-            "\nIn the time that `off` takes for all of its updates (an update of each arm timed in "
-            "turns with that of `off`; accuracy on the validation set):\n\n"
-            + paper_tables.equal_time_table(timed)
-        )
-    _write_accuracies("ablation", configs, scope, store, output, more=more)
+    if timed:  # rows that a record brought have no history to be read
+        write_atomically(output / "equal-time.md", paper_tables.equal_time_table(timed))
+    _write_accuracies("ablation", configs, scope, store, output)
 
 
 def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
@@ -125,7 +120,6 @@ def _write_accuracies(
     store: Store,
     output: Path,
     against: Sequence[str] = ("off",),
-    more: str = "",
 ) -> dict[Cell, paper_tables.Arms]:
     """The table of what there is, its figure, and the record of every row in the store."""
     planned = paper_tables.cells([config for config in configs if config.network < 1000], store)
@@ -139,7 +133,7 @@ def _write_accuracies(
         table += paper_tables.accuracy_table(regression, scope.networks, against, "within_0.04")
     cells = list(dict.fromkeys(config.cell for config in configs))
     searched = paper_tables.search_table(cells, scope, store)
-    write_atomically(output / f"{name}.md", f"{table}{more}\nThe search behind it:\n\n{searched}")
+    write_atomically(output / f"{name}.md", f"{table}\nThe search behind it:\n\n{searched}")
     record.write_csv(output / "runs.csv", store, reported=True)
     record.write_csv(output / "search.csv", store, reported=False)
     write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")

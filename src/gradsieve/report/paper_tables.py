@@ -151,6 +151,8 @@ def _in_short(arm: ArmRows | None) -> str:
 def equal_time_table(arms: Sequence[EqualTime]) -> str:
     """The best accuracy on the validation set when the time of plain training is over."""
     lines = [
+        "In the time that `off` takes for all of its updates (an update of each arm timed in turns "
+        "with that of `off`; accuracy on the validation set):\n",
         "| task | T | sieve | cost of an update | updates in the time | best | mean | > 99 % |",
         "|---|---|---|---|---|---|---|---|",
     ]
