@@ -9,7 +9,14 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import progress_of
@@ -30,7 +37,7 @@ class StudyProgress:
             disable=not console.is_terminal,
         )
         self._whole = self._bars.add_task(name, total=None, left="")
-        self._rows: dict[str, object] = {}
+        self._rows: dict[str, TaskID] = {}
         self._spoke = 0.0
 
     def __enter__(self) -> Self:
@@ -69,13 +76,13 @@ class StudyProgress:
         self._bars.update(self._whole, total=len(self._order), completed=done, left=left)
         for key in list(self._rows):
             if key not in keys:
-                self._bars.remove_task(self._rows.pop(key))  # type: ignore[arg-type]
+                self._bars.remove_task(self._rows.pop(key))
         for config in running:
             if config.key not in self._rows:
                 name = f"  {config.task} T={config.length} {config.label} #{config.network}"
                 self._rows[config.key] = self._bars.add_task(name, total=config.epochs, left="")
             epoch = progress_of(self.folder, config.key)
-            self._bars.update(self._rows[config.key], completed=epoch)  # type: ignore[arg-type]
+            self._bars.update(self._rows[config.key], completed=epoch)
         if not self.console.is_terminal and time.monotonic() - self._spoke > 30:
             self._spoke = time.monotonic()
             said = [f"{self.name}: {done} of {len(self._order)} runs", *([left] if left else [])]
