@@ -9,6 +9,7 @@ from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
+from gradsieve.report.paper_tables import equal_time_table
 from gradsieve.training.record import RunFolder
 
 METHODS = ("off", "full", "regularise")
@@ -48,6 +49,16 @@ def test_an_accuracy_is_the_best_on_the_validation_set_until_the_time_is_over(ru
         for accuracy, run in zip(arm.accuracies, configs[2:4], strict=True):
             history = RunFolder(folder / run.key).read_history()
             assert accuracy == max(r["accuracy"] for r in history if r["epoch"] * 50 <= allowed)
+
+
+def test_an_arm_whose_time_is_over_before_anything_was_validated_says_so(runs, monkeypatch):
+    configs, folder = runs
+    costs = {"off": 1.0, "full": 1e6, "regularise": 2.0}
+    monkeypatch.setattr(equal_time, "update_costs", lambda *_: costs)
+    arms = equal_time.equal_times(configs, folder)
+    assert [len(arm.accuracies) for arm in arms] == [2, 0, 2]
+    line = equal_time_table(arms).splitlines()[-2]
+    assert line == "| temporal_order | 30 | full | 1000000.00 | 0 | – | – | – |"
 
 
 def test_without_the_runs_of_the_plain_arm_nothing_is_said(runs):

@@ -34,7 +34,7 @@ class EqualTime:
     label: str
     cost: float  # of an update; the plain one's is 1
     updates: int  # that fit into the time, of those that were run at most
-    accuracies: tuple[float, ...]  # the best on the validation set by then, network by network
+    accuracies: tuple[float, ...]  # the best on the validation set by then, if any was validated
 
 
 def equal_times(configs: Sequence[RunConfig], folder: Path) -> list[EqualTime]:
@@ -94,8 +94,9 @@ def _arm(cell: Cell, configs: Sequence[RunConfig], cost: float, folder: Path) ->
     settings = settings_of(configs[0])
     updates = int(settings.epochs * settings.iterations / max(cost, 1.0))
     histories = [RunFolder(folder / config.key).read_history() for config in configs]
-    accuracies = tuple(
-        max(record["accuracy"] for record in history if record["updates"] <= updates)
+    in_time = [
+        [record["accuracy"] for record in history if record["updates"] <= updates]
         for history in histories
-    )
-    return EqualTime(cell, configs[0].label, cost, updates, accuracies)
+    ]
+    best = tuple(max(accuracies) for accuracies in in_time if accuracies)
+    return EqualTime(cell, configs[0].label, cost, updates, best)

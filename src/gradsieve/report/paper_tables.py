@@ -158,10 +158,14 @@ def equal_time_table(arms: Sequence[EqualTime]) -> str:
     ]
     for arm in arms:
         values = arm.accuracies
+        reached = "– | – | –"  # of a study so small that nothing was validated in the time
+        if values:
+            solved = sum(value > 0.99 for value in values)
+            mean = sum(values) / len(values)
+            reached = f"{max(values):.1%} | **{mean:.1%}** | {solved} of {len(values)}"
         lines.append(
             f"| {arm.cell.task} | {arm.cell.length} | {arm.label} | {arm.cost:.2f} | "
-            f"{arm.updates} | {max(values):.1%} | **{sum(values) / len(values):.1%}** | "
-            f"{sum(value > 0.99 for value in values)} of {len(values)} |"
+            f"{arm.updates} | {reached} |"
         )
     return "\n".join(lines) + "\n"
 
