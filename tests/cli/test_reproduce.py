@@ -118,6 +118,7 @@ def test_events_of_every_record_reach_tensorboard(tmp_path):
         ("--ray ray://head:10001", "--ray ray://head:10001"),
         ("table1 --ray=local", "table1 --ray=local"),
         ("table1 --status", "table1 --status"),
+        ("", ""),
     ],
 )
 def test_ray_without_an_address_is_the_cluster_of_this_machine(words, read):

@@ -47,9 +47,10 @@ class ReproduceCommand(TyperCommand):
 def with_address(words: Sequence[str]) -> list[str]:
     """The words, with the cluster of this machine after each `--ray` that has no address."""
     said: list[str] = []
-    for word, after in zip(words, [*words[1:], None], strict=True):
+    for place, word in enumerate(words):
         said.append(word)
-        if word == "--ray" and (after is None or after.startswith("-") or after in set(Study)):
+        after = "".join(words[place + 1 : place + 2])
+        if word == "--ray" and (not after or after.startswith("-") or after in set(Study)):
             said.append(THIS_CLUSTER)
     return said
 
