@@ -154,6 +154,18 @@ def test_sequences_grow_in_ten_stages():
     assert epochs == (200, 200, 200, 150, 150, 100, 100, 100, 100, 100)
 
 
+@pytest.mark.parametrize(
+    ("options", "work"), [((), 1.0), (search.GROWN, 0.57), (search.WIDE, 1.66)]
+)
+def test_what_growth_and_width_cost_is_what_the_docs_say(options, work):
+    settings = settings_of(RunConfig("multiplication", 100, "hold", 0, 1e-3, options=options))
+    steps = [
+        settings.batch_in(epoch, 100) * (settings.stage_in(epoch) or 100)
+        for epoch in range(settings.epochs)
+    ]
+    assert sum(steps) / (settings.epochs * settings.batch * 100) == pytest.approx(work, abs=0.01)
+
+
 def test_the_weight_of_the_regulariser_is_searched_for_each_way_of_bounding_a_step(tmp_path):
     store = Store(tmp_path / "store.sqlite")
     scope = Scope(tasks=("adding",), lengths=(100,), networks=2, epochs=30)

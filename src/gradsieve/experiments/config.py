@@ -15,6 +15,7 @@ REPORTED = tuple(range(10))  # the ten networks of every table; nothing is ever 
 TASKS = ("temporal_order", "temporal_order_3bit", "adding", "multiplication")
 Options = tuple[tuple[str, float], ...]
 UPDATES = 100_000  # 2000 epochs of 50, as in the paper
+HOLD = "hold+"  # how the label of an arm begins that has the policy
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, ScalarFormatter
 
+from gradsieve.experiments.config import HOLD
 from gradsieve.experiments.figure1 import InitialNorms
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-HOLD = "hold+"  # how the label of an arm begins that has the policy
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,

@@ -10,7 +10,7 @@ from typing import Any
 from gradsieve import tasks
 from gradsieve.experiments import search
 from gradsieve.experiments.agreement import PHASES, compare
-from gradsieve.experiments.config import Cell, RunConfig
+from gradsieve.experiments.config import HOLD, Cell, RunConfig
 from gradsieve.experiments.equal_time import EqualTime
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
@@ -81,7 +81,7 @@ def accuracy_table(
 
 
 def _opponent(arms: Arms, label: str, other: str) -> ArmRows | None:
-    return arms.get(label.removeprefix("hold+") if other == WITHOUT_HOLD else other)
+    return arms.get(label.removeprefix(HOLD) if other == WITHOUT_HOLD else other)
 
 
 def _published(cell: Cell, label: str, column: str) -> str:
@@ -128,11 +128,11 @@ def hold_table(found: Mapping[Cell, Arms]) -> str:
     ]
     for cell, arms in found.items():
         for label, arm in arms.items():
-            if not label.startswith("hold+"):
+            if not label.startswith(HOLD):
                 continue
             plain = _opponent(arms, label, WITHOUT_HOLD)
             lines.append(
-                f"| {cell.task} | {cell.length} | {label.removeprefix('hold+')} | "
+                f"| {cell.task} | {cell.length} | {label.removeprefix(HOLD)} | "
                 f"{_in_short(arms.get('clip'))} | {_in_short(plain)} | **{_in_short(arm)}** | "
                 f"{_tests(arm, plain, 'test_accuracy')} |"
             )
@@ -173,7 +173,8 @@ def equal_time_table(arms: Sequence[EqualTime]) -> str:
 def search_table(cells: Sequence[Cell], scope: Scope, store: Store) -> str:
     """What the search saw: mean validation accuracy of each rate and threshold, and the choice."""
     lines = [
-        "| task | T | family | tried: rate, threshold, gain, weight → mean accuracy | chosen |",
+        "| task | T | family | tried: rate, threshold, gain, weight → mean validation accuracy "
+        "| chosen |",
         "|---|---|---|---|---|",
     ]
     for cell in cells:
