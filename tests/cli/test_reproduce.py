@@ -126,9 +126,10 @@ def test_ray_without_an_address_is_the_cluster_of_this_machine(words, read):
 
 
 @pytest.mark.xdist_group("ray")  # beside a test that has a cluster, there would be one
-def test_ray_where_there_is_no_cluster_says_how_to_have_one(tmp_path):
-    with pytest.raises(GradsieveError, match=r"--ray auto: no Ray cluster .* `ray start --head`"):
-        run("table1", *SMALL, "--folder", tmp_path, "--ray")
+@pytest.mark.parametrize(("said", "read"), [(["--ray"], "auto"), (["--ray", "nowhere"], "nowhere")])
+def test_ray_where_there_is_no_cluster_says_how_to_have_one(tmp_path, said, read):
+    with pytest.raises(GradsieveError, match=f"--ray {read}: no Ray cluster .*ray start --head"):
+        run("table1", *SMALL, "--folder", tmp_path, *said)
 
 
 @pytest.mark.parametrize("option", ["--tasks", "--arms"])

@@ -106,10 +106,10 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
             ray.init(
                 address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
             )
-        except ConnectionError as error:
+        except (ConnectionError, RuntimeError, ValueError) as error:  # none, silent, no address
             raise GradsieveError(
                 f"--ray {address}: no Ray cluster answers there; start one with `ray start --head`,"
-                " or say --ray local for one that ends with this study"
+                f" or say --ray local for one that ends with this study ({error})"
             ) from error
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(execute)
     try:
