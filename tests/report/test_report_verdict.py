@@ -69,6 +69,7 @@ def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
     ("setting", "default", "other"),
     [
         ("rms_decay", None, 0.999),
+        ("rms_bound", None, 10.0),
         ("cooldown", None, 1.0),
         ("stages", [], [[20, 100]]),
         ("rate_by_length", False, True),

@@ -116,7 +116,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
     "more",
     [
         {},
-        {"rms_decay": 0.99, "cooldown": 0.5},
+        {"rms_decay": 0.99, "rms_bound": 1.5, "cooldown": 0.5},
         {"stages": ((10, 7), (14, 9)), "rate_by_length": True, "batch_by_length": 1.0},
     ],
 )

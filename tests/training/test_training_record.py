@@ -195,6 +195,7 @@ def test_a_run_of_an_older_version_goes_on_with_what_it_meant(tmp_path):
     for added in (
         "measure",
         "rms_decay",
+        "rms_bound",
         "cooldown",
         "stages",
         "rate_by_length",

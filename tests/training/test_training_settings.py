@@ -15,7 +15,7 @@ from gradsieve.training import Settings
     [
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
-        Settings(rms_decay=0.99, cooldown=0.25),
+        Settings(rms_decay=0.99, rms_bound=10.0, cooldown=0.25),
         Settings(stages=[[10, 20], [50, 30]], rate_by_length=True, batch_by_length=1.5),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
@@ -48,6 +48,9 @@ def test_the_defaults_are_the_papers_protocol():
         ({"clip": math.nan}, "clip"),
         ({"rms_decay": 1}, "rms_decay"),
         ({"rms_decay": 0}, "rms_decay"),
+        ({"rms_decay": 0.9, "rms_bound": 0.5}, "rms_bound"),
+        ({"rms_decay": 0.9, "rms_bound": math.nan}, "rms_bound"),
+        ({"rms_bound": 10}, "needs an rms_decay"),
         ({"cooldown": 0}, "cooldown"),
         ({"cooldown": 1.1}, "cooldown"),
         ({"cooldown": math.nan}, "cooldown"),

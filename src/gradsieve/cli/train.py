@@ -70,6 +70,13 @@ def train(
             "clipped (RMSprop), e.g. 0.999; not by default."
         ),
     ] = None,
+    rms_bound: Annotated[
+        float | None,
+        typer.Option(
+            help="In that mean square no gradient counts as more than so many times as long as "
+            "usual, e.g. 10: one that explodes decides for thousands of updates else."
+        ),
+    ] = None,
     cooldown: Annotated[
         float | None,
         typer.Option(help="The last share of the epochs, over which the rate falls to zero."),
@@ -147,6 +154,7 @@ def train(
         momentum=momentum,
         clip=clip,
         rms_decay=rms_decay,
+        rms_bound=rms_bound,
         cooldown=cooldown,
         stages=_read_stages(stages),
         rate_by_length=rate_by_length,

@@ -29,6 +29,7 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "momentum": None,
     "clip": None,
     "rms_decay": None,
+    "rms_bound": None,
     "cooldown": None,
     "stages": [],
     "rate_by_length": False,

@@ -25,6 +25,8 @@ class Settings:
         clip: the largest norm of the summed gradient; None does not clip.
         rms_decay: divides each weight's gradient, before it is clipped, by the root of its mean
             square, whose memory this is (RMSprop; 0.999, say); None does not.
+        rms_bound: in that mean no gradient counts as more than so many times as long as usual (10,
+            say), so that one that explodes does not decide for long how all others are scaled.
         cooldown: over this last share of the epochs the rate falls linearly to zero; None never.
         stages: pairs (length, epochs): short sequences first. The first so many epochs train on
             sequences of that length, and so on; what is left, on the task's own. Validation and
@@ -53,6 +55,7 @@ class Settings:
     momentum: float = 0.9
     clip: float | None = None
     rms_decay: float | None = None
+    rms_bound: float | None = None
     cooldown: float | None = None
     stages: tuple[tuple[int, int], ...] = ()
     rate_by_length: bool = False
@@ -87,6 +90,13 @@ class Settings:
         if self.rms_decay is not None and not 0 < self.rms_decay < 1:
             raise InvalidArgument(
                 f"rms_decay is {self.rms_decay}; it must lie between 0 and 1, or None"
+            )
+        if self.rms_bound is not None and not self.rms_bound >= 1:
+            raise InvalidArgument(f"rms_bound is {self.rms_bound}; it must be at least 1, or None")
+        if self.rms_bound is not None and self.rms_decay is None:
+            raise InvalidArgument(
+                f"rms_bound is {self.rms_bound}, and rms_decay None; it bounds what is scaled by, "
+                "so it needs an rms_decay, 0.999 say"
             )
         if self.cooldown is not None and not 0 < self.cooldown <= 1:
             raise InvalidArgument(

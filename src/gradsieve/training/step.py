@@ -63,8 +63,8 @@ class Stepper:
         self.net = net
         self.settings = settings
         self.learning_rate = settings.learning_rate
-        decay = settings.rms_decay
-        self.scaling = None if decay is None else Scaling(net.flat.size, decay)
+        decay, bound = settings.rms_decay, settings.rms_bound
+        self.scaling = None if decay is None else Scaling(net.flat.size, decay, bound)
         self.velocity = np.zeros_like(net.flat)
         self.skipped_in_a_row = 0
         self.flow: Flow | None = None
