@@ -44,7 +44,7 @@ def main() -> None:
     for way, settings in WAYS.items():
         for name, sieve in SIEVES.items():
             run = gs.train(
-                net, TASK, sieve, **settings, rate_by_length=True, learning_rate=1e-3,
+                net, TASK, sieve, **settings, rate_by_length=1.0, learning_rate=1e-3,
                 rms_decay=0.999, clip=2.0, cooldown=1.0, epochs=2000, seed=SEED, validate_every=5,
                 probe_every=0, measure="slow Q",
             )  # fmt: skip

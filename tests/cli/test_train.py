@@ -62,13 +62,14 @@ def test_a_report_calls_each_run_by_its_own_way_of_training(in_process, tmp_path
 def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_path):
     folder = tmp_path / "run"
     code, _, _ = in_process(
-        "train", "adding", *QUICK, "--stages", "10:1,12:1", "--rate-by-length",
-        "--batch-by-length", "1.5", "-o", folder,
+        "train", "adding", *QUICK, "--stages", "10:1,12:1", "--rate-by-length", "1.3",
+        "--batch-by-length", "1.5", "--rms-decay", "0.9", "--rms-bound", "10", "-o", folder,
     )  # fmt: skip
     assert not code
     asked = json.loads((folder / "run.json").read_text())
     assert asked["stages"] == [[10, 1], [12, 1]]
-    assert (asked["rate_by_length"], asked["batch_by_length"]) == (True, 1.5)
+    assert (asked["rate_by_length"], asked["batch_by_length"]) == (1.3, 1.5)
+    assert (asked["rms_decay"], asked["rms_bound"]) == (0.9, 10)
     for wrong in ("10", "10:x", "10:1:1", ":"):
         code, _, said = in_process("train", "adding", *QUICK, "--stages", wrong)
         assert code == 2

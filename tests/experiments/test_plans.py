@@ -54,15 +54,18 @@ def test_of_equally_solved_ones_the_fewer_updates_win(tmp_path):
     assert search.choose(store, ADDING, "scaled hold", 30, 3).clip == 2.0
 
 
-def test_what_a_third_of_a_run_cannot_rank_is_searched_over_whole_runs_of_100_steps(tmp_path):
-    store, arms = Store(tmp_path / "store.sqlite"), (Arm("hold", True, search.WIDE),)
+@pytest.mark.parametrize(("options", "clip"), [(search.WIDE, 2.0), (search.WIDE_IDENTITY, 1.0)])
+def test_what_a_third_of_a_run_cannot_rank_is_searched_over_whole_runs_of_100_steps(
+    tmp_path, options, clip
+):
+    store, arms = Store(tmp_path / "store.sqlite"), (Arm("hold", True, options),)
     longer, scope = Cell("multiplication", 200), Scope(epochs=30)
     searched = study.cell_configs(arms, longer, scope, store)
     assert {(run.length, run.epochs, run.network >= 1000) for run in searched} == {(100, 30, True)}
     for run in searched:
         store.add(run, row(0.9 if run.clip == 2.0 else 0.2))
     reported = study.cell_configs(arms, longer, scope, store)
-    assert {(run.length, run.epochs, run.clip) for run in reported} == {(200, 30, 2.0)}
+    assert {(run.length, run.epochs, run.clip) for run in reported} == {(200, 30, clip)}
     assert [run.network for run in reported] == list(range(10))
 
 
@@ -113,6 +116,7 @@ def test_the_start_of_hold_is_tried_without_it_where_it_is_another_than_clipping
         (search.BENT, "bent+stages+rms+clip"),
         (search.GROWN, "bent+growth+rms+clip"),
         (search.WIDE, "bent+growth+wide+rms+clip"),
+        (search.WIDE_IDENTITY, "identity+bent+growth+wide+rms+clip"),
     ],
 )
 def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
@@ -134,7 +138,10 @@ def test_all_that_is_built_on_has_searches_of_its_own_without_and_with_hold(
         net = run.initial_network()
         assert bool((net.w_rec.diagonal() == 1).all()) == ("identity" in label)
         assert (settings_of(run).stages == STAGES) == ("stages" in label)
-        assert settings_of(run).rate_by_length == ("growth" in label)
+        power = 0 if "growth" not in label else 1.3 if "identity" in label else 1
+        assert settings_of(run).rate_by_length == power
+        bound = 10 if "identity" in label and "growth" in label else None
+        assert settings_of(run).rms_bound == bound
         assert (settings_of(run).batch_in(0, 100) == 316) == ("wide" in label)
         assert (net.b.std() > 0.15) == ("bent" in label)
         assert (net.w_in.std() > 1) == ("bent" in label)

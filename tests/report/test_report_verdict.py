@@ -72,7 +72,7 @@ def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
         ("rms_bound", None, 10.0),
         ("cooldown", None, 1.0),
         ("stages", [], [[20, 100]]),
-        ("rate_by_length", False, True),
+        ("rate_by_length", 0.0, 1.0),
         ("batch_by_length", 0.0, 1.5),
         ("gain", 1.0, 0.7),
         ("recurrent", "gaussian", "identity"),

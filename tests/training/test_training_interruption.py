@@ -117,7 +117,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
     [
         {},
         {"rms_decay": 0.99, "rms_bound": 1.5, "cooldown": 0.5},
-        {"stages": ((10, 7), (14, 9)), "rate_by_length": True, "batch_by_length": 1.0},
+        {"stages": ((10, 7), (14, 9)), "rate_by_length": 1.0, "batch_by_length": 1.0},
     ],
 )
 def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more):

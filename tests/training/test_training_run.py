@@ -179,7 +179,7 @@ def test_a_staged_run_begins_as_a_run_over_its_stage_and_is_judged_by_its_own_ta
 
 def test_a_stage_of_half_the_length_has_twice_the_rate_where_that_goes_by_length():
     quick = SMALL | {"stop_at": None, "stages": ((10, 2),)}
-    by_length = gs.train(small_net(), TASK, **quick, rate_by_length=True)
+    by_length = gs.train(small_net(), TASK, **quick, rate_by_length=1.0)
     twice = gs.train(small_net(), TASK, **(quick | {"learning_rate": 2e-3}))
     losses = [[record["validation_loss"] for record in run.history] for run in (by_length, twice)]
     same = [one == other for one, other in zip(*losses, strict=True)]

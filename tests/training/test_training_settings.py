@@ -16,7 +16,7 @@ from gradsieve.training import Settings
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
         Settings(rms_decay=0.99, rms_bound=10.0, cooldown=0.25),
-        Settings(stages=[[10, 20], [50, 30]], rate_by_length=True, batch_by_length=1.5),
+        Settings(stages=[[10, 20], [50, 30]], rate_by_length=1.3, batch_by_length=1.5),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
 )
@@ -58,6 +58,8 @@ def test_the_defaults_are_the_papers_protocol():
         ({"stages": ((0, 10),)}, "pairs"),
         ({"stages": ((10, 10, 10),)}, "pairs"),
         ({"stages": ((10, 1000), (20, 1000))}, "2000 of 2000 epochs"),
+        ({"rate_by_length": -1}, "rate_by_length"),
+        ({"batch_by_length": math.nan}, "batch_by_length"),
         ({"sizes": (1, 2)}, "sizes"),
         ({"sizes": (0, 1, 1)}, "sizes"),
         ({"seed": -1}, "seed"),
@@ -88,8 +90,10 @@ def test_every_stage_has_its_epochs_and_the_rest_is_the_tasks_own():
 def test_the_rate_of_a_stage_is_larger_as_its_sequences_are_shorter_where_that_is_asked_for():
     staged = Settings(learning_rate=1.0, epochs=4, stages=((10, 1), (50, 1)), cooldown=1.0)
     assert [staged.rate_in(epoch, 100) for epoch in range(4)] == [1, 0.75, 0.5, 0.25]
-    by_length = dataclasses.replace(staged, rate_by_length=True)
+    by_length = dataclasses.replace(staged, rate_by_length=1.0)
     assert [by_length.rate_in(epoch, 100) for epoch in range(4)] == [10, 1.5, 0.5, 0.25]
+    squared = dataclasses.replace(staged, rate_by_length=2.0)
+    assert [squared.rate_in(epoch, 100) for epoch in range(4)] == [100, 3, 0.5, 0.25]
 
 
 def test_a_minibatch_of_a_stage_sees_as_many_steps_as_any_other_where_that_is_asked_for():

@@ -88,12 +88,12 @@ def train(
         ),
     ] = None,
     rate_by_length: Annotated[
-        bool,
+        float,
         typer.Option(
-            "--rate-by-length",
-            help="In a stage, a rate as much larger as its sequences are shorter.",
+            help="In a stage, a rate as much larger as its sequences are shorter, to this power: "
+            "1 makes up for what a step does in fewer steps of time, 0 keeps the rate."
         ),
-    ] = False,
+    ] = 0.0,
     batch_by_length: Annotated[
         float,
         typer.Option(

@@ -64,9 +64,10 @@ class RunConfig:
         variance: of the initial weights.
         options: further settings by name: `gain`, `input_gain` and `bias_spread` of the initial
             network, `identity` where its recurrent weights begin as that, `stages` where short
-            sequences come first, `growth` where they grow step by step, `wide` the power by
-            which minibatches of short ones have more of them, `rms_decay` and `cooldown` of
-            `Settings`, and those of the method (`q_max` of a sieve; without one it says nothing).
+            sequences come first, `growth` where they grow step by step, the power by which the rate
+            of short ones is larger, `wide` the power by which their minibatches are, `rms_decay`,
+            `rms_bound` and `cooldown` of `Settings`, and those of the method (`q_max` of a sieve;
+            without one it says nothing).
     """
 
     task: str

@@ -17,7 +17,9 @@ Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with
 a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
 same 100 000 updates. `growth`: they grow in ten stages, with a rate as much larger as they are
 shorter. `wide`: the shorter they are, the more of them a minibatch has. `bent`: the units begin
-bent, by large input weights and biases that differ.
+bent, by large input weights and biases that differ. `identity` with `growth` and `wide`: the rate
+falls faster than the length grows, and no gradient counts as more than ten usual ones in what they
+are scaled by.
 """
 
 from __future__ import annotations
@@ -88,9 +90,10 @@ def settings_of(config: RunConfig) -> Settings:
         learning_rate=config.learning_rate,
         clip=config.clip,
         rms_decay=dict(config.options).get("rms_decay"),
+        rms_bound=dict(config.options).get("rms_bound"),
         cooldown=dict(config.options).get("cooldown"),
         stages=stages_of(config),
-        rate_by_length="growth" in dict(config.options),
+        rate_by_length=config.option("growth", 0.0),
         batch_by_length=config.option("wide", 0.0),
         epochs=config.epochs,
         seed=config.network,

@@ -14,17 +14,20 @@ The scaled ones again where the recurrent weights begin as the identity (`identi
 hold`), where short sequences come first (`staged`, `staged hold`), and where besides that the units
 begin bent, by large input weights and biases that differ (`bent`, `bent hold`), also with sequences
 that grow step by step (`grown`, `grown hold`), and with more of them in a minibatch the shorter
-they are (`wide`, `wide hold`).
+they are (`wide`, `wide hold`), the latter from the identity too (`wide identity`, `wide identity
+hold`).
 
 What we offer never has a larger budget than what it is compared with. A search run is a third as
-long as a reported one; but for `wide`, which a third of its updates does not make precise, it is a
-whole one, over 100 steps, and every longer length takes over what was chosen there. The best mean
-validation accuracy wins; of equals, the fewest updates, and then the lowest validation loss.
+long as a reported one; but for the wide ones, which a third of their updates does not make precise,
+it is a whole one, over 100 steps, and every longer length takes over what was chosen there; from
+the identity as much smaller as it is longer, for what a step does is summed over the steps in time.
+The best mean validation accuracy wins; of equals, the fewest updates, and then the lowest
+validation loss.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gradsieve.experiments.config import Cell, Options, RunConfig
@@ -32,7 +35,8 @@ from gradsieve.experiments.store import Store
 
 NETWORKS = (1000, 1001, 1002)
 SHARE = 3  # a search run has this part of the reported runs' epochs
-WHOLE = ("wide", "wide hold")  # whose search runs are whole ones
+SHRINKING = ("wide identity", "wide identity hold")  # thresholds: the longer, the smaller
+WHOLE = ("wide", "wide hold", *SHRINKING)  # whose search runs are whole ones
 WHOLE_LENGTH = 100  # and at most so long
 
 Family = Literal[
@@ -51,6 +55,8 @@ Family = Literal[
     "grown hold",
     "wide",
     "wide hold",
+    "wide identity",
+    "wide identity hold",
     "regularised",
     "regularised clipped",
     "regularised scaled",
@@ -92,6 +98,10 @@ WIDE: Options = (
     ("bias_spread", 0.25), ("cooldown", 1.0), ("growth", 1.0), ("input_gain", 16.0),
     ("q_max", 1.5), ("rms_decay", 0.999), ("wide", 1.5),
 )  # fmt: skip
+WIDE_IDENTITY: Options = (
+    ("bias_spread", 0.25), ("cooldown", 1.0), ("growth", 1.3), ("identity", 1.0),
+    ("input_gain", 16.0), ("q_max", 1.5), ("rms_bound", 10.0), ("rms_decay", 0.999), ("wide", 1.5),
+)  # fmt: skip
 BUILT_ON: dict[Options, tuple[Family, Family]] = {  # its search without hold, and with it
     SCALED: ("scaled", "scaled hold"),
     IDENTITY: ("identity", "identity hold"),
@@ -99,6 +109,7 @@ BUILT_ON: dict[Options, tuple[Family, Family]] = {  # its search without hold, a
     BENT: ("bent", "bent hold"),
     GROWN: ("grown", "grown hold"),
     WIDE: ("wide", "wide hold"),
+    WIDE_IDENTITY: ("wide identity", "wide identity hold"),
 }
 TRIED: dict[Family, tuple[Choice, ...]] = {
     "not clipped": tuple(Choice(rate, None) for rate in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)),  # paper's
@@ -116,6 +127,8 @@ TRIED: dict[Family, tuple[Choice, ...]] = {
     "grown hold": tuple(Choice(1e-3, clip, GROWN) for clip in (0.7, 1.4, 2.0)),
     "wide": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
     "wide hold": tuple(Choice(1e-3, clip, WIDE) for clip in (1.0, 2.0)),
+    "wide identity": tuple(Choice(1e-3, clip, WIDE_IDENTITY) for clip in (1.0, 2.0)),
+    "wide identity hold": tuple(Choice(1e-3, clip, WIDE_IDENTITY) for clip in (1.0, 2.0)),
     "regularised": tuple(
         Choice(rate, None, (("weight", weight),))
         for rate, weight in ((1e-5, 0.1), (1e-5, 1.0), (1e-5, 10.0), (1e-4, 1.0), (1e-4, 10.0))
@@ -170,7 +183,10 @@ def choose(store: Store, cell: Cell, family: Family, epochs: int, networks: int)
         choice = Choice(config.learning_rate, config.clip, config.options)
         score = (row["validation_accuracy"], -row["updates"], -row["validation_loss"])
         scores.setdefault(choice, []).append(score)
-    return max(scores, key=lambda choice: _mean_score(scores[choice]))
+    best = max(scores, key=lambda choice: _mean_score(scores[choice]))
+    if family in SHRINKING and best.clip is not None and cell.length > WHOLE_LENGTH:
+        return replace(best, clip=best.clip * WHOLE_LENGTH / cell.length)
+    return best
 
 
 def _method(family: Family) -> str:

@@ -32,7 +32,7 @@ VARIANT_SETTINGS: dict[str, Any] = {
     "rms_bound": None,
     "cooldown": None,
     "stages": [],
-    "rate_by_length": False,
+    "rate_by_length": 0.0,
     "batch_by_length": 0.0,
     "batch": None,
     "epochs": None,

@@ -31,8 +31,10 @@ class Settings:
         stages: pairs (length, epochs): short sequences first. The first so many epochs train on
             sequences of that length, and so on; what is left, on the task's own. Validation and
             test are always of the task itself.
-        rate_by_length: in a stage the rate is as many times larger as its sequences are shorter, as
-            what a step does to the last state is summed over the steps in time.
+        rate_by_length: in a stage the rate is as many times larger as its sequences are shorter, to
+            this power: 1, as what a step does to the last state is summed over the steps in time;
+            more, where what is learned over short sequences shall be disturbed little by long ones;
+            0, the default, leaves the rate as it is.
         batch_by_length: in a stage a minibatch has as many times more sequences as they are
             shorter, to this power. With 1 every update sees as many steps, and costs as much, as
             any other; with 2 a step that `rate_by_length` makes longer is no noisier; 0, the
@@ -58,7 +60,7 @@ class Settings:
     rms_bound: float | None = None
     cooldown: float | None = None
     stages: tuple[tuple[int, int], ...] = ()
-    rate_by_length: bool = False
+    rate_by_length: float = 0.0
     batch_by_length: float = 0.0
     batch: int = 10
     epochs: int = 2000
@@ -111,10 +113,10 @@ class Settings:
                 f"stages take {sum(epochs for _, epochs in self.stages)} of {self.epochs} epochs; "
                 "some must be left for the task itself"
             )
-        if not (math.isfinite(self.batch_by_length) and self.batch_by_length >= 0):
-            raise InvalidArgument(
-                f"batch_by_length is {self.batch_by_length}; it must be at least 0"
-            )
+        for name in ("rate_by_length", "batch_by_length"):
+            power = getattr(self, name)
+            if not (math.isfinite(power) and power >= 0):
+                raise InvalidArgument(f"{name} is {power}; it must be at least 0")
         if self.engine not in ("native", "reference"):
             raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
         if self.measure not in get_args(Measure):
@@ -130,8 +132,8 @@ class Settings:
         """The learning rate of an epoch, counted from 0; `length` is the task's own."""
         rate = self.learning_rate
         stage = self.stage_in(epoch)
-        if self.rate_by_length and stage is not None:
-            rate *= length / stage
+        if stage is not None:
+            rate *= (length / stage) ** self.rate_by_length
         if self.cooldown is None:
             return rate
         left = (self.epochs - epoch) / (self.cooldown * self.epochs)
