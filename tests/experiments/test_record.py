@@ -12,7 +12,13 @@ from gradsieve.kernel import isa
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
-IN_README = ("rms+clip", "identity+rms+clip", "stages+rms+clip", "bent+growth+wide+rms+clip")
+IN_README = (
+    "rms+clip",
+    "identity+rms+clip",
+    "stages+rms+clip",
+    "bent+growth+wide+rms+clip",
+    "identity+bent+growth+wide+rms+clip",
+)
 
 
 def rows():
