@@ -105,6 +105,16 @@ def test_a_scaled_step_is_clipped_after_it_was_scaled(engine, problem):
     np.testing.assert_allclose(stepper.net.flat - net.flat, expected, rtol=1e-5, atol=1e-9)
 
 
+def test_an_exploded_gradient_counts_as_one_of_the_bounds_length_in_the_scaling(problem):
+    _, u, t, starts = problem
+    stepper = stepper_for(problem, momentum=0.0, rms_decay=0.9, rms_bound=2.0)
+    stepper.scaling.mean_square[:] = usual = 1e-6 * plain_gradient(problem) ** 2  # as if seen once
+    stepper.scaling.seen = 1
+    stepper.step(u, t, starts)
+    expected = 0.9 * usual + 0.1 * 4 * usual / (1 - 0.9)
+    np.testing.assert_allclose(stepper.scaling.mean_square, expected, rtol=1e-4)
+
+
 def test_what_is_skipped_is_seen_by_the_scaling_once(problem):
     _, u, t, starts = problem
     proposal = -np.sign(plain_gradient(problem))
