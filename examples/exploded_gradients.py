@@ -1,9 +1,10 @@
 """What one exploded gradient does to RMSprop's scaling, and what a bound on it changes.
 
-Trains one network (not among the reported ten) on the multiplication problem as the studies' arm
-`identity+bent+growth+wide+rms+clip` does, but at a rate just as much larger as sequences are
-shorter, without and with `rms_bound`. Once it has learned to multiply, a sequence whose two values
-both lie near 1 or -1 can send the states astray, and the gradient near there explodes.
+Trains one network (not among the reported ten) on the multiplication problem much as the studies'
+arm `identity+bent+growth+wide+rms+clip` does, but at a rate just as much larger as sequences are
+shorter, without a warm-up and from units twice as bent, without and with `rms_bound`. Once it has
+learned to multiply, a sequence whose two values both lie near 1 or -1 can send the states astray,
+and the gradient near there explodes.
 
 usual, largest: median and maximum of the norms of the minibatches' gradients.
 filled: in which part of the updates the root mean square that gradients are scaled by is more than

@@ -63,17 +63,26 @@ def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_pa
     folder = tmp_path / "run"
     code, _, _ = in_process(
         "train", "adding", *QUICK, "--stages", "10:1,12:1", "--rate-by-length", "1.3",
-        "--batch-by-length", "1.5", "--rms-decay", "0.9", "--rms-bound", "10", "-o", folder,
+        "--batch-by-length", "1.5", "--rms-decay", "0.9", "--rms-bound", "10", "--warmup", "0.5",
+        "-o", folder,
     )  # fmt: skip
     assert not code
     asked = json.loads((folder / "run.json").read_text())
     assert asked["stages"] == [[10, 1], [12, 1]]
     assert (asked["rate_by_length"], asked["batch_by_length"]) == (1.3, 1.5)
-    assert (asked["rms_decay"], asked["rms_bound"]) == (0.9, 10)
+    assert (asked["rms_decay"], asked["rms_bound"], asked["warmup"]) == (0.9, 10, 0.5)
     for wrong in ("10", "10:x", "10:1:1", ":"):
         code, _, said = in_process("train", "adding", *QUICK, "--stages", wrong)
         assert code == 2
         assert "LENGTH:EPOCHS" in said
+
+
+def test_a_run_that_went_back_says_how_often(in_process):
+    lost = ("train", "temporal_order", *QUICK, "--epochs", "12", "--learning-rate", "1")
+    for retreat, said in (((), False), (("--retreat", "1.2"), True)):
+        code, out, _ = in_process(*lost, *retreat)
+        assert not code
+        assert ("it went back" in " ".join(out.split())) == said
 
 
 def test_the_command_is_the_python_call(tmp_path):

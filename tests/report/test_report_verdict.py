@@ -70,7 +70,9 @@ def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
     [
         ("rms_decay", None, 0.999),
         ("rms_bound", None, 10.0),
+        ("warmup", None, 0.01),
         ("cooldown", None, 1.0),
+        ("retreat", None, 6.0),
         ("stages", [], [[20, 100]]),
         ("rate_by_length", 0.0, 1.0),
         ("batch_by_length", 0.0, 1.5),

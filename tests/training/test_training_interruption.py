@@ -117,6 +117,8 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
     [
         {},
         {"rms_decay": 0.99, "rms_bound": 1.5, "cooldown": 0.5},
+        {"rms_decay": 0.99, "retreat": 1.01},
+        {"retreat": 1.01},
         {"stages": ((10, 7), (14, 9)), "rate_by_length": 1.0, "batch_by_length": 1.0},
     ],
 )
@@ -130,6 +132,7 @@ def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_p
     run = run_one(initial_network(), TASK, settings, whole)
     assert run.stalls > 0
     assert min(record["kept"] for record in run.history) == 0
+    assert any(record.get("retreated") for record in run.history) == ("retreat" in more)
     epochs = []
 
     def interrupt_the_second(record):

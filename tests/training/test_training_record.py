@@ -1,5 +1,6 @@
 """The run's folder: what is read back, and what is refused."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ from safetensors.numpy import save as to_safetensors
 
 import gradsieve as gs
 from gradsieve.training.record import CHECKPOINT_FORMAT, FILES, Checkpoint, RunFolder
+from gradsieve.training.retreat import Refuge
 from gradsieve.training.run import Progress
 
 TASK = gs.tasks.temporal_order(length=20)
@@ -60,6 +62,20 @@ def test_every_prefix_of_a_checkpoint_is_refused(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(gs.InvalidFile, match=str(path)):
             folder.load_checkpoint(zeros)
+
+
+def test_where_a_run_goes_back_to_comes_back_as_it_was_and_must_be_whole(tmp_path):
+    zeros, ones = np.zeros(5, dtype=np.float32), np.ones(5, dtype=np.float32)
+    folder = RunFolder(tmp_path)
+    refuge = Refuge(ones, None, seen=0, loss=0.25, stage=20, share=0.5)
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), refuge=refuge))
+    found = folder.load_checkpoint(zeros, retreats=True).refuge
+    assert np.array_equal(found.weights, ones)
+    assert (found.loss, found.stage, found.share) == (0.25, 20, 0.5)
+    wrong = dataclasses.replace(refuge, share="half")
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), refuge=wrong))
+    with pytest.raises(gs.InvalidFile, match="refuge"):
+        folder.load_checkpoint(zeros, retreats=True)
 
 
 @given(content=st.binary(max_size=200))
@@ -196,7 +212,9 @@ def test_a_run_of_an_older_version_goes_on_with_what_it_meant(tmp_path):
         "measure",
         "rms_decay",
         "rms_bound",
+        "warmup",
         "cooldown",
+        "retreat",
         "stages",
         "rate_by_length",
         "batch_by_length",

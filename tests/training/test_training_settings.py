@@ -15,7 +15,7 @@ from gradsieve.training import Settings
     [
         Settings(),
         Settings(sieve=gs.Sieve((-2, 0.5), max_change=0.1, policy="steer", horizon=7), clip=0.5),
-        Settings(rms_decay=0.99, rms_bound=10.0, cooldown=0.25),
+        Settings(rms_decay=0.99, rms_bound=10.0, warmup=0.1, cooldown=0.25, retreat=6.0),
         Settings(stages=[[10, 20], [50, 30]], rate_by_length=1.3, batch_by_length=1.5),
         Settings(sizes=[10, 20, 30], stop_at=None, patience=4, engine="reference"),
     ],
@@ -51,6 +51,10 @@ def test_the_defaults_are_the_papers_protocol():
         ({"rms_decay": 0.9, "rms_bound": 0.5}, "rms_bound"),
         ({"rms_decay": 0.9, "rms_bound": math.nan}, "rms_bound"),
         ({"rms_bound": 10}, "needs an rms_decay"),
+        ({"warmup": 0}, "warmup"),
+        ({"warmup": 1.1}, "warmup"),
+        ({"retreat": 1}, "retreat"),
+        ({"retreat": math.nan}, "retreat"),
         ({"cooldown": 0}, "cooldown"),
         ({"cooldown": 1.1}, "cooldown"),
         ({"cooldown": math.nan}, "cooldown"),
@@ -79,6 +83,21 @@ def test_the_rate_falls_over_the_cooldown_and_only_then():
     cooled = Settings(learning_rate=1.0, epochs=10, cooldown=0.5)
     rates = [cooled.rate_in(epoch, 100) for epoch in range(10)]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_the_rate_rises_over_the_warmup_and_both_may_meet():
+    warmed = Settings(learning_rate=1.0, epochs=10, warmup=0.4)
+    rates = [warmed.rate_in(epoch, 100) for epoch in range(10)]
+    assert rates == pytest.approx([0.25, 0.5, 0.75, *[1] * 7])
+    both = dataclasses.replace(warmed, cooldown=1.0)
+    rates = [both.rate_in(epoch, 100) for epoch in range(10)]
+    assert rates[:5] == pytest.approx([0.25, 0.45, 0.6, 0.7, 0.6])
+
+
+def test_the_rate_rises_again_wherever_sequences_become_longer():
+    staged = Settings(learning_rate=1.0, epochs=10, warmup=0.2, stages=((10, 4), (50, 3)))
+    rates = [staged.rate_in(epoch, 100) for epoch in range(10)]
+    assert rates == [0.5, 1, 1, 1, 0.5, 1, 1, 0.5, 1, 1]
 
 
 def test_every_stage_has_its_epochs_and_the_rest_is_the_tasks_own():

@@ -77,9 +77,22 @@ def train(
             "usual, e.g. 10: one that explodes decides for thousands of updates else."
         ),
     ] = None,
+    warmup: Annotated[
+        float | None,
+        typer.Option(
+            help="The first share of the epochs, over which the rate rises to its whole, e.g. 0.01."
+        ),
+    ] = None,
     cooldown: Annotated[
         float | None,
         typer.Option(help="The last share of the epochs, over which the rate falls to zero."),
+    ] = None,
+    retreat: Annotated[
+        float | None,
+        typer.Option(
+            help="Go back to where the loss was lowest, at half the rate, once it is more than so "
+            "many times as large, e.g. 6: a few exploded updates undo what was learned else."
+        ),
     ] = None,
     stages: Annotated[
         str | None,
@@ -155,7 +168,9 @@ def train(
         clip=clip,
         rms_decay=rms_decay,
         rms_bound=rms_bound,
+        warmup=warmup,
         cooldown=cooldown,
+        retreat=retreat,
         stages=_read_stages(stages),
         rate_by_length=rate_by_length,
         batch_by_length=batch_by_length,
@@ -238,6 +253,9 @@ def _say(console: Console, run: Run, chance: float, output: Path | None) -> None
             f"Q at the end {signed(last['Q']).strip()}; kept {run.kept:.1%} of the updates; "
             f"{run.stalls} stalls; {run.nonfinite} minibatches not finite."
         )
+    backs = sum(record.get("retreated", False) for record in run.history)
+    if backs:
+        console.print(f"Its loss rose so far that it went back {backs} times.")
     if output is not None:
         told = f"Recorded in {output}; see it with: gradsieve report {output}"
         console.print(told, markup=False, highlight=False, soft_wrap=True)

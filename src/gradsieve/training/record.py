@@ -3,7 +3,8 @@
     run.json                what was asked, and with which versions
     history.jsonl           one JSON object per validation
     checkpoint.safetensors  weights, velocity, best weights and counters at the last checkpoint; the
-                            mean square of the gradients, where these are scaled by it
+                            mean square of the gradients, where these are scaled by it; what the
+                            run goes back to, where it does that
     initial.safetensors     the network before training
     network.safetensors     the best network by validation
     result.json             the outcome, once there is one
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from gradsieve.files import (
     write_atomically,
 )
 from gradsieve.network import Array
+from gradsieve.training.retreat import Refuge
 
 FORMAT = "gradsieve-run-1"
 CHECKPOINT_FORMAT = "gradsieve-checkpoint-1"
@@ -44,6 +46,7 @@ FILES = (
 )
 ARRAYS = ("weights", "velocity", "best")
 MEAN_SQUARE = "mean_square"
+REFUGE = "refuge_"  # how the names of its arrays begin
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Checkpoint:
     progress: dict[str, Any]  # counters: plain JSON
     mean_square: Array | None = None  # of the gradients, and how many: see `Scaling`
     seen: int = 0
+    refuge: Refuge | None = None  # what the run goes back to: see `Retreat`
 
 
 def versions() -> dict[str, str]:
@@ -150,17 +154,26 @@ class RunFolder:
         if checkpoint.mean_square is not None:
             arrays[MEAN_SQUARE] = checkpoint.mean_square
             metadata["seen"] = str(checkpoint.seen)
+        if checkpoint.refuge is not None:
+            refuge = asdict(checkpoint.refuge)
+            held = {name: refuge.pop(name) for name in ("weights", MEAN_SQUARE)}
+            arrays |= {REFUGE + name: array for name, array in held.items() if array is not None}
+            metadata["refuge"] = json.dumps(refuge)
         write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
 
-    def load_checkpoint(self, like: Array, scaled: bool = False) -> Checkpoint | None:
+    def load_checkpoint(
+        self, like: Array, scaled: bool = False, retreats: bool = False
+    ) -> Checkpoint | None:
         """The last checkpoint, or None if there is none; it must fit vectors of this size."""
         path = self / "checkpoint.safetensors"
         if not path.exists():
             return None
-        names = (*ARRAYS, MEAN_SQUARE) if scaled else ARRAYS
+        scaling = (MEAN_SQUARE,) if scaled else ()
+        held = tuple(REFUGE + name for name in ("weights", *scaling)) if retreats else ()
+        names = (*ARRAYS, *scaling, *held)
         arrays, metadata = read_tensors(path, names, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
-            dtype = np.dtype(float) if name == MEAN_SQUARE else like.dtype
+            dtype = np.dtype(float) if name.endswith(MEAN_SQUARE) else like.dtype
             if array.shape != like.shape or array.dtype != dtype:
                 raise InvalidFile(
                     f"{path}: {name} is {array.dtype}{array.shape}, but the network has weights "
@@ -169,5 +182,20 @@ class RunFolder:
         seen = metadata.get("seen", "0")
         if not seen.isdigit():
             raise InvalidFile(f"{path}: it has seen {seen!r} gradients; that must be a number")
+        refuge = None
+        if retreats:
+            weights, mean_square = (
+                arrays.pop(REFUGE + name, None) for name in ("weights", MEAN_SQUARE)
+            )
+            told = parse_object(path, metadata.get("refuge"))
+            refuge = _refuge(path, weights, mean_square, told)
         progress = parse_object(path, metadata.get("progress"))
-        return Checkpoint(**arrays, progress=progress, seen=int(seen))
+        return Checkpoint(**arrays, progress=progress, seen=int(seen), refuge=refuge)
+
+
+def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:
+    """What a checkpoint says of where the run goes back to."""
+    kinds = {"seen": (int,), "loss": (int, float), "stage": (int, type(None)), "share": (float,)}
+    if set(told) != set(kinds) or not all(type(told[name]) in kinds[name] for name in kinds):
+        raise InvalidFile(f"{path}: its refuge is {told}; it must have {', '.join(kinds)}")
+    return Refuge(weights, mean_square, **told)

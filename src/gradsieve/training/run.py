@@ -26,6 +26,7 @@ from gradsieve.sieve import NOT_FINITE
 from gradsieve.training.data import Sequences, Task, draw, draw_stage
 from gradsieve.training.probe import look
 from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
+from gradsieve.training.retreat import Retreat
 from gradsieve.training.settings import Settings
 from gradsieve.training.step import Outcome, Stepper
 
@@ -160,6 +161,9 @@ class _Training:
         self.best = net.copy()
         self.progress = Progress()
         self.history: list[dict[str, Any]] = []
+        self.retreat: Retreat | None = None
+        if settings.retreat is not None:
+            self.retreat = Retreat(settings.retreat, stepper, settings.stage_in(0))
         self.data = draw(task, net, settings.sizes, settings.seed)
         self.stages = {
             length: draw_stage(task, net, length, settings.sizes[0], settings.seed)
@@ -195,7 +199,7 @@ class _Training:
             raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
         folder.remove_leftovers()
         scaling = self.stepper.scaling
-        found = folder.load_checkpoint(net.flat, scaling is not None)
+        found = folder.load_checkpoint(net.flat, scaling is not None, self.retreat is not None)
         if found is None:
             folder.rewind_history(0)
             return
@@ -205,6 +209,8 @@ class _Training:
         self.stepper.skipped_in_a_row = self.progress.skipped_in_a_row
         if scaling is not None and found.mean_square is not None:
             scaling.mean_square, scaling.seen = found.mean_square, found.seen
+        if self.retreat is not None and found.refuge is not None:
+            self.retreat.refuge = found.refuge
         self.best.flat[:] = found.best
         self.history = folder.rewind_history(self.progress.epoch)
 
@@ -258,6 +264,8 @@ class _Training:
         if settings.reset_velocity:
             stepper.velocity = np.zeros_like(stepper.velocity)
         stepper.learning_rate = settings.rate_in(progress.epoch, length)
+        if self.retreat is not None:
+            stepper.learning_rate *= self.retreat.share_in(stage)
         stepper.applied = None  # else a look inside would depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():
@@ -288,6 +296,10 @@ class _Training:
         probe = (
             look(self.stepper, self.data.validation, self.settings).as_dict() if probed else None
         )
+        if self.retreat is not None:
+            losses = [outcome.loss for outcome in tally.outcomes]
+            stage = self.settings.stage_in(progress.epoch - 1)
+            record["retreated"] = self.retreat.look(self.stepper, losses, stage)
         record |= {"probe": probe, "seconds": progress.seconds}
         self.history.append(record)
         if self.folder is not None:
@@ -303,6 +315,7 @@ class _Training:
             velocity=self.stepper.velocity.copy(),
             best=self.best.flat.copy(),
             progress=dict(vars(self.progress)),
+            refuge=None if self.retreat is None else self.retreat.refuge,
         )
 
     def _finish(self, stopped: Stopped) -> Run:

@@ -27,7 +27,12 @@ class Settings:
             square, whose memory this is (RMSprop; 0.999, say); None does not.
         rms_bound: in that mean no gradient counts as more than so many times as long as usual (10,
             say), so that one that explodes does not decide for long how all others are scaled.
+        warmup: the rate rises linearly over this share of the epochs, at the beginning and wherever
+            the sequences become longer; None never.
         cooldown: over this last share of the epochs the rate falls linearly to zero; None never.
+        retreat: where the median loss since the last validation is more than so many times the
+            lowest one over sequences of this length (6, say), the run goes back to how it was then,
+            at half the rate for as long as they have this length; None never does.
         stages: pairs (length, epochs): short sequences first. The first so many epochs train on
             sequences of that length, and so on; what is left, on the task's own. Validation and
             test are always of the task itself.
@@ -58,7 +63,9 @@ class Settings:
     clip: float | None = None
     rms_decay: float | None = None
     rms_bound: float | None = None
+    warmup: float | None = None
     cooldown: float | None = None
+    retreat: float | None = None
     stages: tuple[tuple[int, int], ...] = ()
     rate_by_length: float = 0.0
     batch_by_length: float = 0.0
@@ -100,10 +107,14 @@ class Settings:
                 f"rms_bound is {self.rms_bound}, and rms_decay None; it bounds what is scaled by, "
                 "so it needs an rms_decay, 0.999 say"
             )
-        if self.cooldown is not None and not 0 < self.cooldown <= 1:
-            raise InvalidArgument(
-                f"cooldown is {self.cooldown}; it must lie above 0 and at most at 1, or None"
-            )
+        for name in ("warmup", "cooldown"):
+            share = getattr(self, name)
+            if share is not None and not 0 < share <= 1:
+                raise InvalidArgument(
+                    f"{name} is {share}; it must lie above 0 and at most at 1, or None"
+                )
+        if self.retreat is not None and not self.retreat > 1:
+            raise InvalidArgument(f"retreat is {self.retreat}; it must be above 1, or None")
         if any(len(stage) != 2 or min(stage) < 1 for stage in self.stages):
             raise InvalidArgument(
                 f"stages is {self.stages}; it must be pairs (length, epochs) of numbers above 0"
@@ -131,13 +142,14 @@ class Settings:
     def rate_in(self, epoch: int, length: int) -> float:
         """The learning rate of an epoch, counted from 0; `length` is the task's own."""
         rate = self.learning_rate
-        stage = self.stage_in(epoch)
+        stage, since = self._stage(epoch)
         if stage is not None:
             rate *= (length / stage) ** self.rate_by_length
-        if self.cooldown is None:
-            return rate
-        left = (self.epochs - epoch) / (self.cooldown * self.epochs)
-        return rate * min(1.0, left)
+        if self.warmup is not None:
+            rate *= min(1.0, (since + 1) / (self.warmup * self.epochs))
+        if self.cooldown is not None:
+            rate *= min(1.0, (self.epochs - epoch) / (self.cooldown * self.epochs))
+        return rate
 
     def batch_in(self, epoch: int, length: int) -> int:
         """How many sequences a minibatch of an epoch has; `length` is the task's own."""
@@ -149,11 +161,15 @@ class Settings:
 
     def stage_in(self, epoch: int) -> int | None:
         """The length that an epoch, counted from 0, trains on; None is the task's own."""
+        return self._stage(epoch)[0]
+
+    def _stage(self, epoch: int) -> tuple[int | None, int]:
+        """The length that an epoch trains on, and for how many epochs it has been that."""
         for length, epochs in self.stages:
             if epoch < epochs:
-                return length
+                return length, epoch
             epoch -= epochs
-        return None
+        return None, epoch
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON; lists in place of tuples so that it equals what is read back."""
