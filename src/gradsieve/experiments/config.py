@@ -66,8 +66,8 @@ class RunConfig:
             network, `identity` where its recurrent weights begin as that, `stages` where short
             sequences come first, `growth` where they grow step by step, the power by which the rate
             of short ones is larger, `wide` the power by which their minibatches are, `rms_decay`,
-            `rms_bound` and `cooldown` of `Settings`, and those of the method (`q_max` of a sieve;
-            without one it says nothing).
+            `rms_bound`, `warmup`, `cooldown` and `retreat` of `Settings`, and those of the method
+            (`q_max` of a sieve; without one it says nothing).
     """
 
     task: str

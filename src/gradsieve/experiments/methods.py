@@ -17,9 +17,10 @@ Each may be clipped, and scaled by RMSprop before that: `rms+clip` is `off` with
 a label: the recurrent weights begin as the identity. `stages`: short sequences come first, of the
 same 100 000 updates. `growth`: they grow in ten stages, with a rate as much larger as they are
 shorter. `wide`: the shorter they are, the more of them a minibatch has. `bent`: the units begin
-bent, by large input weights and biases that differ. `identity` with `growth` and `wide`: the rate
-falls faster than the length grows, and no gradient counts as more than ten usual ones in what they
-are scaled by.
+bent, by large input weights and biases that differ. `identity` with `growth` and `wide`: the units
+begin half as bent, the rate rises over the first hundredth of the epochs and then falls faster than
+the length grows, no gradient counts as more than ten usual ones in what they are scaled by, and a
+run whose loss has become six times as large goes back.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def settings_of(config: RunConfig) -> Settings:
         clip=config.clip,
         rms_decay=dict(config.options).get("rms_decay"),
         rms_bound=dict(config.options).get("rms_bound"),
+        warmup=dict(config.options).get("warmup"),
         cooldown=dict(config.options).get("cooldown"),
+        retreat=dict(config.options).get("retreat"),
         stages=stages_of(config),
         rate_by_length=config.option("growth", 0.0),
         batch_by_length=config.option("wide", 0.0),

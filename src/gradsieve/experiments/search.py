@@ -99,8 +99,9 @@ WIDE: Options = (
     ("q_max", 1.5), ("rms_decay", 0.999), ("wide", 1.5),
 )  # fmt: skip
 WIDE_IDENTITY: Options = (
-    ("bias_spread", 0.25), ("cooldown", 1.0), ("growth", 1.3), ("identity", 1.0),
-    ("input_gain", 16.0), ("q_max", 1.5), ("rms_bound", 10.0), ("rms_decay", 0.999), ("wide", 1.5),
+    ("bias_spread", 0.125), ("cooldown", 1.0), ("growth", 1.3), ("identity", 1.0),
+    ("input_gain", 8.0), ("q_max", 1.0), ("rms_bound", 10.0), ("rms_decay", 0.999),
+    ("retreat", 6.0), ("warmup", 0.01), ("wide", 1.5),
 )  # fmt: skip
 BUILT_ON: dict[Options, tuple[Family, Family]] = {  # its search without hold, and with it
     SCALED: ("scaled", "scaled hold"),
