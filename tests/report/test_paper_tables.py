@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gradsieve.experiments.config import Cell
-from gradsieve.report.paper_tables import WITHOUT_HOLD, ArmRows, accuracy_table, hold_table
+from gradsieve.report.paper_tables import (
+    WITHOUT_HOLD,
+    ArmRows,
+    accuracy_table,
+    hold_table,
+    summary_table,
+)
 
 CELL = Cell("adding", 100)
 
@@ -53,6 +59,14 @@ def test_what_hold_is_worth_stands_in_a_line_each_beside_the_same_without_it() -
         "| adding | 100 | stages+rms+clip | 20.0%, 0 of 4, 100 | 55.0%, 0 of 4, 100 | "
         "**100.0%, 3 of 3, 50** | 0.250 / 0.250 |",
         "| adding | 100 | rms+clip | 20.0%, 0 of 4, 100 | – | **74.8%, 1 of 2, 100** | – |",
+    ]
+
+
+def test_the_summary_has_a_line_for_every_cell_and_a_dash_for_what_was_not_run() -> None:
+    arms = ARMS | {"frozen": arm(0.1, 0.3)}
+    assert summary_table({CELL: arms}, {"adding": "stages+rms+clip"}).splitlines()[2:] == [
+        "| adding | 100 | – | 20.0%, 0 of 2 | 20.0%, 0 of 4 | – | – | 55.0%, 0 of 4 | "
+        "100.0%, 3 of 3 |"
     ]
 
 

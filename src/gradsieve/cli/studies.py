@@ -107,6 +107,11 @@ def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
     against = ("clip", paper_tables.WITHOUT_HOLD)
     found = _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against)
     write_atomically(output / "hold.md", paper_tables.hold_table(found))
+    reported = [config for config in table1.plan(scope, store) if config.network < 1000]
+    for cell, arms in paper_tables.cells(reported, store).items():
+        found[cell] = arms | found.get(cell, {})
+    summary = paper_tables.summary_table(found, beyond.ADVISED)
+    write_atomically(output / "summary.md", summary)
 
 
 def write_rescue(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:

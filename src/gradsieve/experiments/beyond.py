@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradsieve.experiments.config import RunConfig
-from gradsieve.experiments.search import BUILT_ON
+from gradsieve.experiments.config import RunConfig, label_of
+from gradsieve.experiments.search import BUILT_ON, IDENTITY, STAGED, WIDE_IDENTITY
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
 
@@ -20,6 +20,16 @@ ARMS = (
     Arm("hold", clipped=True),
     *(Arm(method, True, options) for options in BUILT_ON for method in ("off", "hold")),
 )
+# What the policy is best built on, task by task: the same at every length, and for its opponent.
+ADVISED = {
+    task: label_of("off", options, clipped=True)
+    for task, options in {
+        "temporal_order": IDENTITY,
+        "temporal_order_3bit": IDENTITY,
+        "adding": STAGED,
+        "multiplication": WIDE_IDENTITY,
+    }.items()
+}
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
