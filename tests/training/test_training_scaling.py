@@ -64,3 +64,15 @@ def test_no_gradient_moves_the_usual_length_by_more_than_the_bound_allows(bound,
     after = usual_length(observed([*gradients, times * gradients[0]], bound))
     weight = (1 - DECAY) / (1 - DECAY**301)
     assert after <= before * np.sqrt(1 + weight * (bound**2 - 1)) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("bound", "holds"), [(3, True), (10, False)])
+def test_a_bound_holds_while_fewer_than_one_gradient_in_its_square_explode(bound, holds):
+    share = 1 / 20
+    gradients = usual_gradients(count=4000)
+    gradients[10 :: round(1 / share)] *= 1e6
+    length = usual_length(observed(gradients, bound)) / np.sqrt(20)
+    if holds:  # S = (1 - f) g² + f b² S
+        assert length == pytest.approx(np.sqrt((1 - share) / (1 - share * bound**2)), rel=0.2)
+    else:
+        assert length > 1e4
