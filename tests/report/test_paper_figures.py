@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradsieve.report.paper_figures import accuracies, updates
+from gradsieve.experiments.beyond import summarised
+from gradsieve.report.paper_figures import SUMMARY, accuracies, summary, updates
 
 CELLS = {
     "adding, T=100": {"clip": [0.2, 0.4], "hold+clip": [0.9, 0.7, 0.8]},
@@ -39,3 +40,16 @@ def test_every_network_is_a_dot_and_the_middle_a_bar() -> None:
     dots, bar = figure.axes[0].lines
     assert sorted(np.asarray(dots.get_xdata())) == [100, 200, 900]
     assert list(np.asarray(bar.get_xdata())) == [200, 200]
+
+
+def test_the_summary_draws_every_arm_of_it_by_length_and_what_holds_unbroken() -> None:
+    assert list(SUMMARY) == list(summarised("adding"))
+    arms = {"clip": {100: 0.2, 150: 0.1}, "advised, with hold": {150: 1.0}}
+    figure = summary({"adding": arms, "multiplication": {}}, {"adding": 0.15, "multiplication": 0})
+    (axis, empty) = figure.axes
+    drawn = dict(zip(SUMMARY, axis.lines[1:], strict=True))  # after that of a guess
+    assert list(drawn["clip"].get_xdata()) == [100, 150]
+    assert list(drawn["advised, with hold"].get_ydata()) == [1.0]
+    assert not any(len(line.get_xdata()) for line in empty.lines[1:])
+    broken = {name for name, line in drawn.items() if line.get_linestyle() != "-"}
+    assert broken == {name for name in SUMMARY if "hold" not in name}

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 from gradsieve import tasks
 from gradsieve.experiments import (
@@ -21,7 +22,7 @@ from gradsieve.experiments import (
     rescue,
     table1,
 )
-from gradsieve.experiments.config import Cell, RunConfig
+from gradsieve.experiments.config import TASKS, Cell, RunConfig
 from gradsieve.experiments.methods import sieve_of
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Plan, Scope
@@ -107,11 +108,36 @@ def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
     against = ("clip", paper_tables.WITHOUT_HOLD)
     found = _write_accuracies("beyond", beyond.plan(scope, store), scope, store, output, against)
     write_atomically(output / "hold.md", paper_tables.hold_table(found))
-    reported = [config for config in table1.plan(scope, store) if config.network < 1000]
-    for cell, arms in paper_tables.cells(reported, store).items():
-        found[cell] = arms | found.get(cell, {})
-    summary = paper_tables.summary_table(found, beyond.ADVISED)
-    write_atomically(output / "summary.md", summary)
+    _write_summary(found, table1.plan(scope, store), store, output)
+
+
+def _write_summary(
+    found: Mapping[Cell, paper_tables.Arms],
+    papers: Sequence[RunConfig],
+    store: Store,
+    output: Path,
+) -> None:
+    """What was found beyond the paper, beside what the paper's own arms have, in few words."""
+    own = paper_tables.cells([config for config in papers if config.network < 1000], store)
+    both = {cell: own.get(cell, {}) | found.get(cell, {}) for cell in {**own, **found}}
+    named = {
+        cell: {
+            name: arms[label]
+            for name, label in beyond.summarised(cell.task).items()
+            if label in arms
+        }
+        for cell, arms in both.items()
+    }
+    names = list(beyond.summarised(TASKS[0]))
+    write_atomically(output / "summary.md", paper_tables.summary_table(named, names))
+    means: dict[str, dict[str, dict[int, float]]] = {}
+    for cell, arms in named.items():
+        for name, arm in arms.items():
+            mean = fmean(arm.column("test_accuracy"))
+            means.setdefault(cell.task, {}).setdefault(name, {})[cell.length] = mean
+    if means:
+        chance = {task: tasks.by_name(task).constant_guess for task in means}
+        paper_figures.save(paper_figures.summary(means, chance), output / "summary.png")
 
 
 def write_rescue(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:

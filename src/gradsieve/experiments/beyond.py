@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradsieve.experiments.config import RunConfig, label_of
+from gradsieve.experiments.config import HOLD, RunConfig, label_of
 from gradsieve.experiments.search import BUILT_ON, IDENTITY, STAGED, WIDE_IDENTITY
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Arm, Scope, cell_configs
@@ -20,16 +20,27 @@ ARMS = (
     Arm("hold", clipped=True),
     *(Arm(method, True, options) for options in BUILT_ON for method in ("off", "hold")),
 )
-# What the policy is best built on, task by task: the same at every length, and for its opponent.
+# What the policy is best built on, task by task: the same at every length.
 ADVISED = {
-    task: label_of("off", options, clipped=True)
-    for task, options in {
-        "temporal_order": IDENTITY,
-        "temporal_order_3bit": IDENTITY,
-        "adding": STAGED,
-        "multiplication": WIDE_IDENTITY,
-    }.items()
+    "temporal_order": IDENTITY,
+    "temporal_order_3bit": IDENTITY,
+    "adding": STAGED,
+    "multiplication": WIDE_IDENTITY,
 }
+
+
+def summarised(task: str) -> dict[str, str]:
+    """The arms that a summary shows of a task: what it calls them, and their labels."""
+    advised = label_of("off", ADVISED[task], clipped=True)
+    return {
+        "off": "off",
+        "the paper's skip": "frozen",
+        "clip": "clip",
+        "rms+clip": "rms+clip",
+        "rms+clip, with hold": f"{HOLD}rms+clip",
+        "advised": advised,
+        "advised, with hold": f"{HOLD}{advised}",
+    }
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:

@@ -12,7 +12,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import (
+    EngFormatter,
+    LogLocator,
+    NullFormatter,
+    PercentFormatter,
+    ScalarFormatter,
+)
 
 from gradsieve.experiments.config import HOLD
 from gradsieve.experiments.figure1 import InitialNorms
@@ -177,6 +183,50 @@ def updates(cells: Values, order: Sequence[str] = ()) -> Figure:
         axis.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=20))
         axis.xaxis.set_major_formatter(EngFormatter(sep=""))
     figure.supxlabel(f"updates; {NOT_RUN}", fontsize=9)
+    return figure
+
+
+SUMMARY = {  # how an arm is drawn: its colour, and a broken line where it does not hold
+    "off": ("grey", ":"),
+    "the paper's skip": (ORANGE, ":"),
+    "clip": (BLUE, "--"),
+    "rms+clip": (GREEN, "--"),
+    "rms+clip, with hold": (GREEN, "-"),
+    "advised": (RED, "--"),
+    "advised, with hold": (RED, "-"),
+}
+
+
+def summary(
+    means: Mapping[str, Mapping[str, Mapping[int, float]]], chance: Mapping[str, float]
+) -> Figure:
+    """Mean accuracy by length: a panel for each task, a curve for each arm of the summary."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.5, 3.1), layout="constrained")
+        axes = figure.subplots(1, len(means), sharey=True, sharex=True, squeeze=False)[0]
+        for axis, (task, arms) in zip(axes, means.items(), strict=True):
+            axis.axhline(chance[task], color="grey", lw=0.8, zorder=0)
+            for name, (colour, line) in SUMMARY.items():
+                by_length = arms.get(name, {})
+                axis.plot(
+                    list(by_length), list(by_length.values()), line, color=colour, marker="o",
+                    markersize=4, markerfacecolor=colour if line == "-" else "white",
+                )  # fmt: skip
+            axis.set_title(task)
+        lengths = {length for arms in means.values() for by in arms.values() for length in by}
+        axes[0].set_xticks(sorted(lengths))
+        axes[0].set_ylim(0, 1.04)
+        axes[0].yaxis.set_major_formatter(PercentFormatter(1))
+        keys = [
+            Line2D([], [], color=colour, ls=line, marker="o", ms=4, label=name,
+                   markerfacecolor=colour if line == "-" else "white")
+            for name, (colour, line) in SUMMARY.items()
+        ]  # fmt: skip
+        figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=8)
+        figure.supxlabel(
+            "steps in a sequence; mean test accuracy of the networks; grey: a constant guess",
+            fontsize=9,
+        )
     return figure
 
 

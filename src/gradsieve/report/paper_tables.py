@@ -148,17 +148,11 @@ def _in_short(arm: ArmRows | None, with_updates: bool = True) -> str:
     return said + (f", {median(arm.column('updates')):.0f}" if with_updates else "")
 
 
-def summary_table(found: Mapping[Cell, Arms], advised: Mapping[str, str]) -> str:
-    """Every cell in a line: the paper's arms, clipping, scaling, and what is advised for the task.
-
-    Of each the mean accuracy and how many networks are above 99 %; `advised` has labels by task.
-    """
-    shown = ("off", "frozen", "clip", "rms+clip", f"{HOLD}rms+clip")
-    heads = ("off", "the paper's skip", "clip", "rms+clip", "with hold", "advised", "with hold")
-    lines = [f"| task | T | {' | '.join(heads)} |", "|---" * (2 + len(heads)) + "|"]
+def summary_table(found: Mapping[Cell, Arms], names: Sequence[str]) -> str:
+    """Every cell in a line. Of each arm the mean accuracy and how many networks are above 99 %."""
+    lines = [f"| task | T | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
     for cell, arms in found.items():
-        labels = (*shown, advised[cell.task], HOLD + advised[cell.task])
-        told = [_in_short(arms.get(label), with_updates=False) for label in labels]
+        told = [_in_short(arms.get(name), with_updates=False) for name in names]
         lines.append(f"| {cell.task} | {cell.length} | {' | '.join(told)} |")
     return "\n".join(lines) + "\n"
 
