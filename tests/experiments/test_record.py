@@ -1,13 +1,14 @@
 """The committed record is what the program computes, on the instruction set it was made with."""
 
 import csv
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
 from gradsieve.experiments.beyond import summarised
-from gradsieve.experiments.config import REPORTED, RunConfig
+from gradsieve.experiments.config import REPORTED, TASKS, RunConfig
 from gradsieve.experiments.execute import execute
 from gradsieve.kernel import isa
 
@@ -64,7 +65,8 @@ def test_the_readme_shows_the_summary_of_the_record():
 def test_the_summary_is_what_the_rows_of_the_record_come_to():
     recorded = [row for row in rows() if json.loads(row["config"])["variance"] == 0.01]
     _, _, *lines = (RESULTS / "summary.md").read_text().splitlines()
-    assert len(lines) == 14
+    cells = {tuple(cells_of(line)[:2]) for line in lines}
+    assert cells >= set(itertools.product(TASKS, ("100", "150", "200")))
     for line in lines:
         task, length, *shown = cells_of(line)
         arms = summarised(task).values()
