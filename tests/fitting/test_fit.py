@@ -15,7 +15,7 @@ from gradsieve.fitting._task import with_noisy_copies
 from gradsieve.flow import predict
 from gradsieve.network import SRN
 from gradsieve.training.data import draw
-from gradsieve.training.run import evaluate
+from gradsieve.training.evaluation import evaluate
 
 QUICK = Recipe(hidden=10, rates=(0.01, 0.03), noises=(0.0,), networks=1, finalists=1, epochs=60,
                search_updates=200)  # fmt: skip

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
 
 import gradsieve as gs
+from gradsieve.training.progress import Progress
 from gradsieve.training.record import CHECKPOINT_FORMAT, FILES, Checkpoint, RunFolder
 from gradsieve.training.retreat import Refuge
-from gradsieve.training.run import Progress
 
 TASK = gs.tasks.temporal_order(length=20)
 NET = gs.SRN.random(TASK.inputs, 6, TASK.outputs, output=TASK.output, variance=0.1, seed=0)

@@ -13,7 +13,7 @@ import pytest
 import gradsieve as gs
 from gradsieve.training import Data, Sequences, run_one
 from gradsieve.training.data import draw
-from gradsieve.training.run import evaluate
+from gradsieve.training.evaluation import evaluate
 from gradsieve.training.settings import Settings
 from oracles import every_engine
 

@@ -8,27 +8,26 @@ on from its checkpoint gives bit for bit what an undisturbed one gives.
 from __future__ import annotations
 
 import dataclasses
-import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.flow import horizon_within, predict
-from gradsieve.network import SRN, Array
-from gradsieve.sieve import NOT_FINITE
-from gradsieve.training.data import Sequences, Task, draw, draw_stage
+from gradsieve.flow import horizon_within
+from gradsieve.network import SRN
+from gradsieve.training.data import Task, draw, draw_stage
+from gradsieve.training.evaluation import evaluate
 from gradsieve.training.probe import look
+from gradsieve.training.progress import Progress, Tally, finite
 from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
 from gradsieve.training.retreat import Retreat
 from gradsieve.training.settings import Settings
-from gradsieve.training.step import Outcome, Stepper
+from gradsieve.training.step import Stepper
 
 Stopped = Literal["epochs", "solved", "patience", "interrupted"]
 CHECKPOINT_SECONDS = 10.0
@@ -58,68 +57,7 @@ class Run:
         left_out = ("history", "network", "final", "settings")
         kept = {name: value for name, value in vars(self).items() if name not in left_out}
         best = ("validation_accuracy", "validation_loss")  # not finite before any validation
-        return kept | {name: _finite(kept[name]) for name in best}
-
-
-@dataclass
-class Progress:
-    """Counters of a run, stored with each checkpoint."""
-
-    epoch: int = 0
-    updates: int = 0
-    kept: int = 0
-    stalls: int = 0
-    nonfinite: int = 0
-    skipped_in_a_row: int = 0
-    validations: int = 0
-    best_epoch: int = 0
-    best_accuracy: float = -math.inf
-    best_loss: float = math.inf
-    seconds: float = 0.0
-
-    @classmethod
-    def read(cls, path: Path, stored: dict[str, Any]) -> Progress:
-        """The counters that a checkpoint holds."""
-        names = {item.name for item in dataclasses.fields(cls)}
-        if set(stored) != names or not all(
-            type(value) in (int, float) for value in stored.values()
-        ):
-            raise InvalidFile(f"{path}: its counters are {stored}; they must be numbers: {names}")
-        return cls(**stored)
-
-
-@dataclass
-class _Tally:
-    """What happened since the last validation."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    def record(self) -> dict[str, Any]:
-        verdicts = [outcome.verdict for outcome in self.outcomes]
-        Q = [verdict.Q for verdict in verdicts if math.isfinite(verdict.Q)]
-        return {
-            "loss": _mean([outcome.loss for outcome in self.outcomes]),
-            "Q": _mean(Q),
-            "Q_min": min(Q, default=None),
-            "Q_max": max(Q, default=None),
-            "dS": _mean([verdict.dS for verdict in verdicts]),
-            "relative": _mean([verdict.relative for verdict in verdicts]),
-            "kept": sum(verdict.keep for verdict in verdicts) / len(verdicts),
-            "reasons": dict(Counter(verdict.reason for verdict in verdicts)),
-            "stalls": sum(outcome.stalled for outcome in self.outcomes),
-            "nonfinite": sum(verdict.reason == NOT_FINITE for verdict in verdicts),
-            "gradient_norm": _mean([outcome.gradient_norm for outcome in self.outcomes]),
-        }
-
-
-def _finite(value: float) -> float | None:
-    """The value as JSON can say it."""
-    return value if math.isfinite(value) else None
-
-
-def _mean(values: list[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
-    return math.fsum(finite) / len(finite) if finite else None
+        return kept | {name: finite(kept[name]) for name in best}
 
 
 def run_one(
@@ -222,7 +160,7 @@ class _Training:
         try:
             while stopped == "epochs" and progress.epoch < settings.epochs:
                 last = min(progress.epoch + settings.validate_every, settings.epochs)
-                tally = _Tally()
+                tally = Tally()
                 while progress.epoch < last:
                     self._epoch(tally, stop)
                 progress.seconds = before + time.perf_counter() - started
@@ -253,7 +191,7 @@ class _Training:
             return "patience"
         return "epochs"
 
-    def _epoch(self, tally: _Tally, stop: threading.Event) -> None:
+    def _epoch(self, tally: Tally, stop: threading.Event) -> None:
         settings, progress, stepper = self.settings, self.progress, self.stepper
         stage = settings.stage_in(progress.epoch)
         train = self.data.train if stage is None else self.stages[stage]
@@ -273,7 +211,7 @@ class _Training:
             tally.outcomes.append(stepper.step(*train.batch(indices)))
         progress.epoch += 1
 
-    def _validate(self, tally: _Tally) -> dict[str, Any]:
+    def _validate(self, tally: Tally) -> dict[str, Any]:
         """Measure the network as it is, remember it if it is the best, and record all of it."""
         progress, net = self.progress, self.stepper.net
         record = {"epoch": progress.epoch, "updates": 0, **tally.record()}
@@ -286,7 +224,7 @@ class _Training:
         progress.validations += 1
         accuracy, loss = evaluate(net, self.task, self.data.validation, self.settings)
         record |= {"updates": progress.updates, "accuracy": accuracy}
-        record["validation_loss"] = _finite(loss)
+        record["validation_loss"] = finite(loss)
         if (accuracy, -loss) > (progress.best_accuracy, -progress.best_loss):
             progress.best_accuracy, progress.best_loss = accuracy, loss
             progress.best_epoch = progress.epoch
@@ -369,23 +307,3 @@ def describe(net: SRN, task: Task, settings: Settings) -> dict[str, Any]:
         "dtype": str(net.dtype),
     }
     return plain | settings.as_dict()
-
-
-def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple[float, float]:
-    """Accuracy, and loss per target, over the steps that belong to these sequences."""
-    u, t, starts = part.batch(slice(None))
-    outputs = predict(net, u, settings.engine, starts, part.per_step)
-    if part.per_step and starts is not None:
-        active = np.arange(len(u))[:, None] >= starts
-        outputs, t = outputs[active], t[active]
-    with np.errstate(over="ignore", invalid="ignore"):
-        loss = mean_loss(net, outputs, t)
-    return task.accuracy(outputs, t), math.inf if math.isnan(loss) else loss
-
-
-def mean_loss(net: SRN, outputs: Array, t: Array) -> float:
-    """Cross-entropy, or half the squared error, per target."""
-    if net.output == "softmax":
-        chosen = np.take_along_axis(outputs, t[..., None], axis=-1)
-        return float(-np.log(np.maximum(chosen, np.finfo(outputs.dtype).tiny)).mean())
-    return float(0.5 * ((outputs - t) ** 2).sum(axis=-1).mean())

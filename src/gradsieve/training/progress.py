@@ -1,0 +1,75 @@
+"""What a run counts: how far it is, and what happened since its last validation."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradsieve.errors import InvalidFile
+from gradsieve.sieve import NOT_FINITE
+from gradsieve.training.step import Outcome
+
+
+@dataclass
+class Progress:
+    """Counters of a run, stored with each checkpoint."""
+
+    epoch: int = 0
+    updates: int = 0
+    kept: int = 0
+    stalls: int = 0
+    nonfinite: int = 0
+    skipped_in_a_row: int = 0
+    validations: int = 0
+    best_epoch: int = 0
+    best_accuracy: float = -math.inf
+    best_loss: float = math.inf
+    seconds: float = 0.0
+
+    @classmethod
+    def read(cls, path: Path, stored: dict[str, Any]) -> Progress:
+        """The counters that a checkpoint holds."""
+        names = {item.name for item in dataclasses.fields(cls)}
+        if set(stored) != names or not all(
+            type(value) in (int, float) for value in stored.values()
+        ):
+            raise InvalidFile(f"{path}: its counters are {stored}; they must be numbers: {names}")
+        return cls(**stored)
+
+
+@dataclass
+class Tally:
+    """What happened since the last validation."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        verdicts = [outcome.verdict for outcome in self.outcomes]
+        Q = [verdict.Q for verdict in verdicts if math.isfinite(verdict.Q)]
+        return {
+            "loss": _mean([outcome.loss for outcome in self.outcomes]),
+            "Q": _mean(Q),
+            "Q_min": min(Q, default=None),
+            "Q_max": max(Q, default=None),
+            "dS": _mean([verdict.dS for verdict in verdicts]),
+            "relative": _mean([verdict.relative for verdict in verdicts]),
+            "kept": sum(verdict.keep for verdict in verdicts) / len(verdicts),
+            "reasons": dict(Counter(verdict.reason for verdict in verdicts)),
+            "stalls": sum(outcome.stalled for outcome in self.outcomes),
+            "nonfinite": sum(verdict.reason == NOT_FINITE for verdict in verdicts),
+            "gradient_norm": _mean([outcome.gradient_norm for outcome in self.outcomes]),
+        }
+
+
+def finite(value: float) -> float | None:
+    """The value as JSON can say it."""
+    return value if math.isfinite(value) else None
+
+
+def _mean(values: list[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite else None
