@@ -6,8 +6,10 @@ import pytest
 
 from gradsieve.experiments.config import Cell
 from gradsieve.report.paper_tables import (
+    AT_RANDOM,
     WITHOUT_HOLD,
     ArmRows,
+    Arms,
     accuracy_table,
     hold_table,
     summary_table,
@@ -33,9 +35,9 @@ ARMS = {
 }
 
 
-def table(**against: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def table(against: tuple[str, ...], arms: Arms = ARMS) -> dict[str, dict[str, str]]:
     """By label and column."""
-    head, _, *lines = accuracy_table({CELL: ARMS}, 4, **against).splitlines()
+    head, _, *lines = accuracy_table({CELL: arms}, 4, against).splitlines()
     names, *rows = (
         [part.strip() for part in line.strip("|").split("|")] for line in [head, *lines]
     )
@@ -49,6 +51,14 @@ def test_what_holds_is_compared_with_the_same_without_hold() -> None:
     assert rows["hold+clip"][own] == "0.125 / 1.000"  # 2 of the 16 patterns of signs
     assert rows["hold+stages+rms+clip"][own] == "0.250 / 0.250"  # on the three that both have
     assert rows["stages+rms+clip"]["p against clip: accuracy / updates"] == "0.500 / 1.000"
+
+
+def test_only_what_full_skips_is_compared_with_as_many_skipped_at_random() -> None:
+    arms = ARMS | {"full+clip": arm(0.5, 0.6, 0.7, 0.8), "random+clip": arm(0.6, 0.7, 0.8, 0.9)}
+    rows = table((AT_RANDOM,), arms)
+    own = f"p against {AT_RANDOM}: accuracy / updates"
+    assert rows["full+clip"][own] == "0.125 / 1.000"
+    assert {row[own] for label, row in rows.items() if label != "full+clip"} == {"–"}
 
 
 def test_what_hold_is_worth_stands_in_a_line_each_beside_the_same_without_it() -> None:

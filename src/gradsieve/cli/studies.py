@@ -101,7 +101,8 @@ def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs:
         timed = pool.submit(equal_time.equal_times, reported, folder).result()
     if timed:  # rows that a record brought have no history to be read
         write_atomically(output / "equal-time.md", paper_tables.equal_time_table(timed))
-    _write_accuracies("ablation", configs, scope, store, output)
+    against = ("off", "clip", paper_tables.AT_RANDOM)
+    _write_accuracies("ablation", configs, scope, store, output, against)
 
 
 def write_beyond(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:

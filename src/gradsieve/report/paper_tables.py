@@ -17,7 +17,9 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
 from gradsieve.experiments.table1 import PAPER
 
-WITHOUT_HOLD = "the same without hold"  # what an arm may be compared with, besides a label
+# What an arm may be compared with, besides a label.
+WITHOUT_HOLD = "the same without hold"
+AT_RANDOM = "random skipping at its rate"  # of `full`, whose rate random skipping takes over
 FLOOR = 0.02  # a mean within this of the constant guess has not left the floor
 
 
@@ -81,7 +83,11 @@ def accuracy_table(
 
 
 def _opponent(arms: Arms, label: str, other: str) -> ArmRows | None:
-    return arms.get(label.removeprefix(HOLD) if other == WITHOUT_HOLD else other)
+    opponents = {
+        WITHOUT_HOLD: label.removeprefix(HOLD),
+        AT_RANDOM: label.replace("full", "random"),
+    }
+    return arms.get(opponents.get(other, other))
 
 
 def _published(cell: Cell, label: str, column: str) -> str:
