@@ -97,6 +97,9 @@ def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
 def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     configs = ablation.plan(scope, store)
     reported = [config for config in configs if config.network < 1000]
+    reported.sort(
+        key=lambda config: ARMS.index(config.label) if config.label in ARMS else len(ARMS)
+    )
     with worker_processes(1) as pool:  # so that NumPy's threads do not count as one update's
         timed = pool.submit(equal_time.equal_times, reported, folder).result()
     if timed:  # rows that a record brought have no history to be read
