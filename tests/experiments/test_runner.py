@@ -53,6 +53,12 @@ def test_a_study_that_has_its_rows_computes_nothing(tmp_path):
     assert time.monotonic() - started < 0.5
 
 
+def test_every_run_is_shown_while_it_is_in_flight_however_short_it_is(tmp_path):
+    seen = set()
+    computed(tmp_path, jobs=2, watch=seen.update)
+    assert seen == set(CONFIGS)
+
+
 def test_a_killed_worker_is_replaced(undisturbed, tmp_path):
     killed = []
 

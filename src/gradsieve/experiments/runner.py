@@ -25,7 +25,8 @@ from gradsieve.experiments.workers import worker_processes
 
 RETRIES = 3  # of a run by Ray
 KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
-Watch = Callable[[Sequence[RunConfig]], None]  # told, now and then, which runs are in flight
+# Told, now and then, which runs are in flight, of each at least once.
+Watch = Callable[[Sequence[RunConfig]], None]
 Rows = Iterator[tuple[RunConfig, dict[str, Any]]]
 
 
@@ -60,11 +61,11 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
                     while waiting and len(running) < jobs:
                         config = waiting.pop(0)
                         running[pool.submit(execute, config.as_json(), str(folder))] = config
+                    watch(list(running.values()))  # before any has ended: each is seen once
                     done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
                     for future in done:
                         row = future.result()
                         yield running.pop(future), row
-                    watch(list(running.values()))
             except BrokenProcessPool:
                 # A worker was killed. What was in flight goes on from its checkpoints.
                 for config in running.values():
@@ -115,12 +116,11 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
     try:
         running = {remote.remote(config.as_json(), str(folder)): config for config in configs}
         while running:
+            watch(list(running.values()))
             done, _ = ray.wait(list(running), timeout=1.0)
             for reference in done:
                 row = ray.get(reference)
                 yield running.pop(reference), row
-            watch(list(running.values()))
-            time.sleep(0)
     finally:
         if started_here:
             ray.shutdown()
