@@ -20,6 +20,7 @@ from gradsieve.experiments import (
     figure2,
     record,
     rescue,
+    search,
     table1,
 )
 from gradsieve.experiments.config import TASKS, Cell, RunConfig
@@ -96,7 +97,7 @@ def write_table1(scope: Scope, store: Store, folder: Path, output: Path, jobs: i
 
 def write_ablation(scope: Scope, store: Store, folder: Path, output: Path, jobs: int) -> None:
     configs = ablation.plan(scope, store)
-    reported = [config for config in configs if config.network < 1000]
+    reported = _reported(configs)
     reported.sort(
         key=lambda config: ARMS.index(config.label) if config.label in ARMS else len(ARMS)
     )
@@ -122,7 +123,7 @@ def _write_summary(
     output: Path,
 ) -> None:
     """What was found beyond the paper, beside what the paper's own arms have, in few words."""
-    own = paper_tables.cells([config for config in papers if config.network < 1000], store)
+    own = paper_tables.cells(_reported(papers), store)
     both = {cell: own.get(cell, {}) | found.get(cell, {}) for cell in {**own, **found}}
     named = {
         cell: {
@@ -157,7 +158,7 @@ def _write_accuracies(
     against: Sequence[str] = ("off",),
 ) -> dict[Cell, paper_tables.Arms]:
     """The table of what there is, its figure, and the record of every row in the store."""
-    planned = paper_tables.cells([config for config in configs if config.network < 1000], store)
+    planned = paper_tables.cells(_reported(configs), store)
     found = {cell: arms for cell, arms in planned.items() if arms}
     table = paper_tables.accuracy_table(found, scope.networks, against)
     regression = {
@@ -181,6 +182,11 @@ def _write_accuracies(
         figure = paper_figures.updates(_by_cell(found, "updates"), ARMS)
         paper_figures.save(figure, output / f"{name}-updates.png")
     return found
+
+
+def _reported(configs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Those of a plan that a table shows; the others are of a search."""
+    return [config for config in configs if config.network not in search.NETWORKS]
 
 
 def _by_cell(

@@ -255,7 +255,8 @@ def _say(console: Console, run: Run, chance: float, output: Path | None) -> None
         )
     backs = sum(record.get("retreated", False) for record in run.history)
     if backs:
-        console.print(f"Its loss rose so far that it went back {backs} times.")
+        often = "once" if backs == 1 else f"{backs} times"
+        console.print(f"Its loss rose so far that it went back {often}.")
     if output is not None:
         told = f"Recorded in {output}; see it with: gradsieve report {output}"
         console.print(told, markup=False, highlight=False, soft_wrap=True)

@@ -209,20 +209,16 @@ def summary(
             for name, (colour, line) in SUMMARY.items():
                 by_length = arms.get(name, {})
                 axis.plot(
-                    list(by_length), list(by_length.values()), line, color=colour, marker="o",
-                    markersize=4, markerfacecolor=colour if line == "-" else "white",
+                    list(by_length), list(by_length.values()), line, color=colour, label=name,
+                    marker="o", ms=4, markerfacecolor=colour if line == "-" else "white",
                 )  # fmt: skip
             axis.set_title(task)
         lengths = {length for arms in means.values() for by in arms.values() for length in by}
         axes[0].set_xticks(sorted(lengths))
         axes[0].set_ylim(0, 1.04)
         axes[0].yaxis.set_major_formatter(PercentFormatter(1))
-        keys = [
-            Line2D([], [], color=colour, ls=line, marker="o", ms=4, label=name,
-                   markerfacecolor=colour if line == "-" else "white")
-            for name, (colour, line) in SUMMARY.items()
-        ]  # fmt: skip
-        figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=8)
+        keys, names = axes[0].get_legend_handles_labels()
+        figure.legend(keys, names, loc="outside upper center", ncols=len(names), fontsize=8)
         figure.supxlabel(
             "steps in a sequence; mean test accuracy of the networks; grey: a constant guess",
             fontsize=9,

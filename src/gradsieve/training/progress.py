@@ -71,5 +71,5 @@ def finite(value: float) -> float | None:
 
 
 def _mean(values: list[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
-    return math.fsum(finite) / len(finite) if finite else None
+    usable = [value for value in values if math.isfinite(value)]
+    return math.fsum(usable) / len(usable) if usable else None
