@@ -1,4 +1,4 @@
-"""gradsieve: see how far back a recurrent network can learn, and keep the updates that hold it.
+"""gradsieve: see how far back a recurrent network can learn, and hold that reach.
 
 A network, a minibatch, and how far its gradient reaches:
 
@@ -12,11 +12,17 @@ What an update would do to that reach, before it is made:
 
 >>> update = flow.gradient.like(-1e-5 * flow.gradient.flat)
 >>> change = gs.norm_change(flow, update)
->>> gs.Sieve(q_range=(-1.0, 1.0)).judge(change).reason
-'vanished, grows back'
+>>> print(gs.Sieve().judge(change).reason)
+vanished, grows back
+
+Train, by the recipe that we recommend:
+
+>>> run = gs.train(net, task, epochs=1, sizes=(200, 100, 100))
+>>> run.recipe.sieve.policy
+'auto'
 """
 
-from gradsieve import tasks
+from gradsieve import recipes, tasks
 from gradsieve.change import (
     NormChange,
     example_contributions,
@@ -29,7 +35,8 @@ from gradsieve.change import (
 from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile, MissingExtra
 from gradsieve.flow import Flow, backpropagate, predict
 from gradsieve.network import SRN, Weights
-from gradsieve.sieve import Sieve, Verdict
+from gradsieve.recipe import Budget, Curriculum, Optimiser, Recipe, Schedule, Start
+from gradsieve.sieve import Reason, Sieve, Verdict
 from gradsieve.training import Run, train
 
 __version__ = "0.1.0"
@@ -50,6 +57,14 @@ __all__ = [
     "example_contributions",
     "Sieve",
     "Verdict",
+    "Reason",
+    "recipes",
+    "Recipe",
+    "Start",
+    "Optimiser",
+    "Schedule",
+    "Curriculum",
+    "Budget",
     "Run",
     "train",
     "GradsieveError",

@@ -1,10 +1,12 @@
 """What an update does to the far gradient: S, dS, Q and dQ, before the update is made.
 
 S = ½ Σ ‖δ(T−h)‖² (Eq. 4) and Q = log10(mean ‖δ(T)‖ / mean ‖δ(T−h)‖) (Eq. 14) come from a flow;
-dS and dQ are their derivatives along an update. Two estimators:
+dS and dQ are their derivatives along an update, or their differences. Three estimators:
 
 - `frozen` is the paper's Lemma 1: D(n) = f′(a(n)) is held fixed, only w_rec moves;
-- `full` holds nothing fixed: the update also moves the states, the slopes and the error.
+- `full` holds nothing fixed: the update also moves the states, the slopes and the error;
+- `measured` makes the update, goes forward and backward again, and takes the difference: exact for
+  steps of any size.
 
 The slow gradient is our own measure beside them, for the policy "hold".
 
@@ -16,14 +18,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.flow import Estimator, Flow, Measure, Norms, checked_horizon
+from gradsieve.flow import Derivative, Flow, Measure, Norms, checked_horizon, propagate
 from gradsieve.network import Array, Weights
 
+Estimator = Literal["full", "frozen", "measured"]
+
 SMALLEST = math.ulp(0.0)
+LARGEST_LOG = 700.0  # of which a float still has the exponential
 WINDOW = 0.7  # of the horizon: what the slow gradient averages
 
 
@@ -47,12 +53,31 @@ def norm_change(
         flow: the minibatch, gone forward and backward.
         update: the change of the weights, all five fields (`frozen` looks at w_rec only).
         horizon: h, how many steps before the end "far" is; T−1 by default.
-        estimator: "full", or "frozen" for the paper's Lemma 1.
+        estimator: "full", "frozen" for the paper's Lemma 1, or "measured".
     """
     if update.flat.shape != flow.net.flat.shape or update.w_in.shape != flow.net.w_in.shape:
         raise InvalidArgument(f"update is {update!r}; it must fit the network, {flow.net!r}")
     flow = flow.of_last_step()
-    return summarise(flow.norms(update, checked_horizon(flow, horizon), checked(estimator)))
+    horizon = checked_horizon(flow, horizon)
+    if checked(estimator) == "measured":
+        return _measured(flow, update, horizon)
+    return summarise(flow.norms(update, horizon, estimator))  # type: ignore[arg-type]
+
+
+def _measured(flow: Flow, update: Weights, horizon: int) -> NormChange:
+    """The change that the update really makes; `relative` is that of ln‖δ(T−h)‖."""
+    moved = flow.net.replaced((flow.net.flat + update.flat).astype(flow.net.dtype, copy=False))
+    after = propagate(moved, flow.u, flow.t, flow.starts, flow.engine)
+    old, new = (one.norms(None, horizon, "full") for one in (flow, after))
+    was, now = summarise(old), summarise(new)
+    if not (old.far_square > 0 < new.far_square and math.isfinite(was.Q + now.Q)):
+        return NormChange(was.S, math.nan, math.nan, was.Q, math.nan)
+    units = (new.far_exponent - old.far_exponent) * math.log(2)
+    growth = 0.5 * math.log(new.far_square / old.far_square) + units
+    difference = old.far_square * math.expm1(min(2 * growth, LARGEST_LOG)) / 2
+    return NormChange(
+        was.S, _unscaled(difference, 2 * old.far_exponent), growth, was.Q, now.Q - was.Q
+    )
 
 
 def q_factor(flow: Flow, horizon: int | None = None) -> float:
@@ -117,7 +142,8 @@ def example_contributions(
     """
     last = flow.of_last_step()
     horizon = checked_horizon(last, horizon)
-    direction = last.norm_gradient(horizon, "S", checked(estimator))
+    derivative: Derivative = "frozen" if checked(estimator) == "frozen" else "full"
+    direction = last.norm_gradient(horizon, "S", derivative)
     scaled = -learning_rate * flow.example_products(direction)
     exponent = 2 * _far_exponent(last, horizon)
     true = np.ldexp(scaled, exponent)
@@ -125,8 +151,10 @@ def example_contributions(
 
 
 def checked(estimator: str) -> Estimator:
-    if estimator not in ("full", "frozen"):
-        raise InvalidArgument(f"estimator is {estimator!r}; it may be 'full' or 'frozen'")
+    if estimator not in ("full", "frozen", "measured"):
+        raise InvalidArgument(
+            f"estimator is {estimator!r}; it may be 'full', 'frozen' or 'measured'"
+        )
     return estimator  # type: ignore[return-value]
 
 

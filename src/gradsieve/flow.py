@@ -26,7 +26,7 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.network import SRN, Array, Weights
 
 Engine = Literal["native", "reference"]
-Estimator = Literal["full", "frozen"]
+Derivative = Literal["full", "frozen"]
 Measure = Literal["S", "Q"]
 
 
@@ -88,14 +88,14 @@ class Flow(ABC):
         return propagate(self.net, self.u, self.t[-1], self.starts, self.engine)
 
     @abstractmethod
-    def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
+    def norms(self, update: Weights | None, horizon: int, estimator: Derivative) -> Norms:
         """Near and far norms and, where an update is given, their change along it.
 
         This and `norm_gradient` are for a flow with its targets at the last step.
         """
 
     @abstractmethod
-    def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
+    def norm_gradient(self, horizon: int, of: Measure, estimator: Derivative) -> Weights:
         """Derivative of Q, or of S in units of 4**exponents[T-h-1], by every weight."""
 
     @abstractmethod

@@ -11,17 +11,17 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.files import parse_object, read_tensors, tensor_bytes, write_atomically
+from gradsieve.start import Start, as_start
 
 Array = NDArray[Any]
 Output = Literal["softmax", "linear"]
-Recurrent = Literal["identity", "gaussian"]  # how the recurrent weights begin
 
 FIELDS = ("w_in", "w_rec", "b", "w_out", "b_out")
 FORMAT = "gradsieve-srn-1"
@@ -137,7 +137,7 @@ class SRN(Weights):
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         *weights, self.output = state
-        super().__setstate__(tuple(weights))  # type: ignore[arg-type]
+        super().__setstate__(tuple(weights))
 
     @classmethod
     def random(
@@ -146,55 +146,31 @@ class SRN(Weights):
         hidden: int,
         outputs: int,
         output: Output = "softmax",
-        variance: float = 0.01,
+        *,
+        start: Start | str = "gaussian",
         seed: int = 0,
         dtype: DTypeLike = np.float32,
-        gain: float = 1.0,
-        recurrent: Recurrent = "gaussian",
-        input_gain: float = 1.0,
-        bias_spread: float = 0.0,
+        **settings: float,
     ) -> SRN:
-        """Matrices from a Gaussian of this *variance* (the paper's sigma); biases are zero.
+        """A network whose weights are drawn from a seed.
 
-        The recurrent matrix is multiplied by `gain`: with 100 units of variance 0.01 its largest
-        eigenvalue is about 1, and a gain of 0.7 makes the start one that contracts. Where
-        `recurrent` is "identity" it begins as the identity, and all else as from the same seed.
-
-        Such units are all but linear. Input weights multiplied by `input_gain`, and hidden biases
-        from a Gaussian of standard deviation `bias_spread`, make them bend, which a task without a
-        linear part needs, such as multiplication.
+        Args:
+            start: a `gs.Start`, or the name of how the recurrent matrix begins: "orthogonal",
+                "identity" or "gaussian".
+            seed: the same seed gives the same weights.
+            dtype: float32 or float64.
+            **settings: beside a name, the other settings of `gs.Start`, such as `variance`.
         """
         for name, size in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             if size < 1:
                 raise InvalidArgument(f"{name} is {size}; it must be at least 1")
-        if not (math.isfinite(variance) and variance >= 0):
-            raise InvalidArgument(f"variance is {variance}; it must be a number of at least 0")
-        factors = {"gain": gain, "input_gain": input_gain, "bias_spread": bias_spread}
-        for name, factor in factors.items():
-            if not (math.isfinite(factor) and factor >= 0):
-                raise InvalidArgument(f"{name} is {factor}; it must be a number of at least 0")
-        if recurrent not in get_args(Recurrent):
-            raise InvalidArgument(f"recurrent is {recurrent!r}; it may be 'gaussian' or 'identity'")
-        generator = np.random.Generator(np.random.PCG64(seed))
-        values = {
-            name: generator.standard_normal(shape) * math.sqrt(variance)
-            if len(shape) == 2
-            else np.zeros(shape)
-            for name, shape in zip(FIELDS, field_shapes(inputs, hidden, outputs), strict=True)
-        }
-        if recurrent == "identity":
-            values["w_rec"] = np.eye(hidden)
+        begin = as_start(start, **settings)
         with np.errstate(over="ignore"):  # refused below, where weights are not finite
-            values["w_rec"] *= gain
-            values["w_in"] *= input_gain
-            if bias_spread:
-                values["b"] = generator.standard_normal(hidden) * bias_spread
+            values = begin.draw(inputs, hidden, outputs, seed)
         try:
             return cls(**values, output=output).astype(dtype)
         except InvalidArgument as error:
-            given = {"variance": variance} | {name: size for name, size in factors.items() if size}
-            said = ", ".join(f"{name}={value:g}" for name, value in given.items())
-            raise InvalidArgument(f"{error}: they are drawn with {said}") from error
+            raise InvalidArgument(f"{error}: they are drawn by {begin}") from error
 
     def copy(self) -> SRN:
         return self.replaced(self.flat.copy())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradsieve.flow import Estimator, Flow, Measure, Norms
+from gradsieve.flow import Derivative, Flow, Measure, Norms
 from gradsieve.network import SRN, Array, Weights
 
 
@@ -120,7 +120,7 @@ class ReferenceFlow(Flow):
         )
 
     @np.errstate(all="ignore")
-    def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
+    def norms(self, update: Weights | None, horizon: int, estimator: Derivative) -> Norms:
         T, far = self.length, self.length - horizon
         near_delta, far_delta = self.scaled_deltas[T - 1], self.scaled_deltas[far - 1]
         near_norms = np.linalg.norm(near_delta, axis=1)
@@ -186,13 +186,13 @@ class ReferenceFlow(Flow):
         return de
 
     @np.errstate(all="ignore")
-    def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
+    def norm_gradient(self, horizon: int, of: Measure, estimator: Derivative) -> Weights:
         far = self.length - horizon
         seeds = np.zeros_like(self.scaled_deltas)
         seeds[far - 1], seeds[-1] = self._seeds(far, of)
         return self._differentiate(seeds, far, estimator)
 
-    def _differentiate(self, lam: Array, far: int, estimator: Estimator) -> Weights:
+    def _differentiate(self, lam: Array, far: int, estimator: Derivative) -> Weights:
         """The adjoint of the recursions above.
 
         lam[n-1] is the adjoint of ddelta(n), in complementary units: at first the derivative of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.flow import Estimator, Flow, Measure, Norms
+from gradsieve.flow import Derivative, Flow, Measure, Norms
 from gradsieve.kernel import _native
 from gradsieve.network import SRN, Array, Weights
 
@@ -114,11 +114,11 @@ class NativeFlow(Flow):
         """Bytes that the kernel holds for this flow."""
         return int(self._workspace.bytes)
 
-    def norms(self, update: Weights | None, horizon: int, estimator: Estimator) -> Norms:
+    def norms(self, update: Weights | None, horizon: int, estimator: Derivative) -> Norms:
         flat = None if update is None else _flat(update, self._like)
         return Norms(*self._live().norms(flat, horizon, estimator == "full"))
 
-    def norm_gradient(self, horizon: int, of: Measure, estimator: Estimator) -> Weights:
+    def norm_gradient(self, horizon: int, of: Measure, estimator: Derivative) -> Weights:
         flat = self._live().norm_gradient(horizon, of == "Q", estimator == "full")
         return self._like.like(flat)
 

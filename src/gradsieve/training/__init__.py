@@ -1,7 +1,8 @@
-"""Training: propose, judge, keep or skip; epochs, validation, checkpoints.
+"""Training: propose, judge, apply; epochs, validation, checkpoints.
 
-`train` is the way in. `step` has Algorithm 1, `run` the loop around it, `settings` the protocol,
-`data` the sequences, `record` the run's folder, `probe` the looks inside.
+`train` is the way in. `step` carries out what the sieve decides on one minibatch, `run` is the loop
+around it, `descent` moves the weights, `data` has the sequences, `record` the run's folder, `probe`
+the looks inside.
 """
 
 from __future__ import annotations
@@ -13,26 +14,42 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, overload
 
+from gradsieve import recipes
+from gradsieve.errors import InvalidArgument
+from gradsieve.flow import Engine
 from gradsieve.network import SRN
-from gradsieve.sieve import Sieve
-from gradsieve.training.data import Data, Sequences, Task
-from gradsieve.training.run import Run, run_one
-from gradsieve.training.settings import Settings
+from gradsieve.recipe import Recipe
+from gradsieve.training.data import AnyLength, Data, Problem, Stacked
+from gradsieve.training.run import Job, Run, run_one
+from gradsieve.training.step import Extension, Outcome, Stepper
 
-__all__ = ["Data", "Run", "Sequences", "Settings", "Task", "run_one", "train"]
+__all__ = [
+    "Data",
+    "Extension",
+    "Job",
+    "Outcome",
+    "Problem",
+    "Run",
+    "Stacked",
+    "Stepper",
+    "run_one",
+    "train",
+]
 
 
 @overload
-def train(net: SRN, task: Task, sieve: Sieve | None = None, **settings: Any) -> Run: ...
+def train(net: SRN, task: Problem, recipe: Recipe | None = None, **settings: Any) -> Run: ...
 @overload
 def train(
-    net: Sequence[SRN], task: Task, sieve: Sieve | None = None, **settings: Any
+    net: Sequence[SRN], task: Problem, recipe: Recipe | None = None, **settings: Any
 ) -> list[Run]: ...
 def train(
     net: SRN | Sequence[SRN],
-    task: Task,
-    sieve: Sieve | None = None,
+    task: Problem,
+    recipe: Recipe | None = None,
     *,
+    seed: int = 0,
+    engine: Engine = "native",
     folder: str | os.PathLike[str] | None = None,
     on_record: Callable[..., None] | None = None,
     jobs: int | None = None,
@@ -41,32 +58,44 @@ def train(
     """Train a network, or several at once, on a task.
 
     Args:
-        net: a network, left as it is; or several, trained side by side, one thread each.
-        task: what to learn: one of `gradsieve.tasks`, or your own (`gradsieve.training.Task`).
-        sieve: None trains without one.
+        net: a network, which is left as it is; or several, trained side by side, one thread each.
+        task: what to learn: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
+        recipe: how; `gs.recipes.recommended()` by default.
+        seed: decides the data and the order of the minibatches. Network i of several has seed + i.
+        engine: "native" or "reference".
         folder: where the run is recorded and goes on from; several networks get `net-0`, `net-1`…
         on_record: called with each record of the history (for several networks: index, record).
         jobs: how many networks train at a time; this machine's cores by default.
-        **settings: learning_rate, momentum, clip, batch, epochs, iterations, seed and the rest of
-            `gradsieve.training.Settings`. Network i of several uses seed + i.
+        **settings: replace single settings or whole parts of the recipe: `epochs=20`, `clip=None`,
+            `sieve="off"`.
 
     Ctrl-C ends the training early, with what it has: `run.stopped` is then "interrupted".
+
+    >>> import gradsieve as gs
+    >>> task = gs.tasks.temporal_order(length=20)
+    >>> net = gs.SRN.random(task.inputs, 20, task.outputs, start="orthogonal")
+    >>> run = gs.train(net, task, epochs=2, sizes=(200, 100, 100))
+    >>> run.updates, run.recipe.sieve.policy
+    (100, 'auto')
     """
-    asked = Settings(sieve=sieve, **settings)
+    chosen = (recipe or recipes.recommended()).replaced(**settings)
+    if settings.get("stages") and not isinstance(task, AnyLength):
+        raise InvalidArgument(
+            f"stages is {settings['stages']}; the task {task.name} cannot be drawn over other "
+            "lengths: it needs a method of_length(length), as the tasks of gradsieve.tasks have"
+        )
     where = Path(folder) if folder is not None else None
     if isinstance(net, SRN):
-        return run_one(net, task, asked, where, on_record=on_record)
+        return run_one(net, Job(task, chosen, seed, engine), where, on_record)
     stop = threading.Event()
 
     def one(index: int) -> Run:
         return run_one(
             net[index],
-            task,
-            Settings(sieve=sieve, **{**settings, "seed": asked.seed + index}),
+            Job(task, chosen, seed + index, engine, about={"network": index}),
             where / f"net-{index}" if where is not None else None,
-            {"network": index},
-            on_record=None if on_record is None else lambda record: on_record(index, record),
-            stop=stop,
+            None if on_record is None else lambda record: on_record(index, record),
+            stop,
         )
 
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:

@@ -12,7 +12,7 @@ from gradsieve.flow import checked_batch
 from gradsieve.network import SRN, Array, Output
 
 
-class Task(Protocol):
+class Problem(Protocol):
     """What a network can be trained on. `gradsieve.tasks` has four; bring your own.
 
     A task draws fresh sequences (`sample_with_starts`) or, with `OwnSequences`, brings its own.
@@ -33,7 +33,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class Sequences:
+class Stacked:
     """N sequences: u (N,T,I), t (N,…) and, where lengths differ, starts (N,)."""
 
     u: Array
@@ -61,9 +61,9 @@ class Sequences:
 class Data:
     """What one run learns from, is chosen by, and is finally tested on."""
 
-    train: Sequences
-    validation: Sequences
-    test: Sequences
+    train: Stacked
+    validation: Stacked
+    test: Stacked
 
 
 @runtime_checkable
@@ -77,10 +77,10 @@ class OwnSequences(Protocol):
 class AnyLength(Protocol):
     """A task that is the same task over sequences of any length: what `stages` need."""
 
-    def of_length(self, length: int) -> Task: ...
+    def of_length(self, length: int) -> Problem: ...
 
 
-def draw(task: Task, net: SRN, sizes: tuple[int, int, int], seed: int) -> Data:
+def draw(task: Problem, net: SRN, sizes: tuple[int, int, int], seed: int) -> Data:
     """The run's data, checked once against the network so that the loop need not."""
     if isinstance(task, OwnSequences):
         own = task.data()
@@ -88,7 +88,7 @@ def draw(task: Task, net: SRN, sizes: tuple[int, int, int], seed: int) -> Data:
     return Data(*(_drawn(task, net, count, seed, part) for part, count in enumerate(sizes)))
 
 
-def draw_stage(task: Task, net: SRN, length: int, count: int, seed: int) -> Sequences:
+def draw_stage(task: Problem, net: SRN, length: int, count: int, seed: int) -> Stacked:
     """Training sequences of a stage: of the same task, over another length."""
     if not isinstance(task, AnyLength):
         raise InvalidArgument(
@@ -98,15 +98,15 @@ def draw_stage(task: Task, net: SRN, length: int, count: int, seed: int) -> Sequ
     return _drawn(task.of_length(length), net, count, seed, part=0)
 
 
-def _drawn(task: Task, net: SRN, count: int, seed: int, part: int) -> Sequences:
+def _drawn(task: Problem, net: SRN, count: int, seed: int, part: int) -> Stacked:
     part_seed = np.random.SeedSequence(seed).generate_state(3)[part]
     u, t, starts = task.sample_with_starts(count, int(part_seed))
-    return _checked(Sequences(u.transpose(1, 0, 2), t, starts), net)
+    return _checked(Stacked(u.transpose(1, 0, 2), t, starts), net)
 
 
-def _checked(part: Sequences, net: SRN) -> Sequences:
+def _checked(part: Stacked, net: SRN) -> Stacked:
     u, t, starts = checked_batch(net, *part.batch(slice(None)))
-    return Sequences(
+    return Stacked(
         np.ascontiguousarray(u.transpose(1, 0, 2)),
         np.ascontiguousarray(np.swapaxes(t, 0, 1)) if part.per_step else t,
         starts,

@@ -6,16 +6,15 @@ import math
 
 import numpy as np
 
-from gradsieve.flow import predict
+from gradsieve.flow import Engine, predict
 from gradsieve.network import SRN, Array
-from gradsieve.training.data import Sequences, Task
-from gradsieve.training.settings import Settings
+from gradsieve.training.data import Problem, Stacked
 
 
-def evaluate(net: SRN, task: Task, part: Sequences, settings: Settings) -> tuple[float, float]:
+def evaluate(net: SRN, task: Problem, part: Stacked, engine: Engine) -> tuple[float, float]:
     """Accuracy, and loss per target, over the steps that belong to these sequences."""
     u, t, starts = part.batch(slice(None))
-    outputs = predict(net, u, settings.engine, starts, part.per_step)
+    outputs = predict(net, u, engine, starts, part.per_step)
     if part.per_step and starts is not None:
         active = np.arange(len(u))[:, None] >= starts
         outputs, t = outputs[active], t[active]

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from gradsieve.change import norm_change, summarise
+from gradsieve.change import norm_change
 from gradsieve.flow import Flow, propagate
-from gradsieve.network import SRN, Array
-from gradsieve.training.data import Sequences
-from gradsieve.training.settings import Settings
+from gradsieve.network import Array
+from gradsieve.training.data import Stacked
 from gradsieve.training.step import Stepper
 
 SATURATED = 0.9
@@ -35,8 +33,8 @@ def lags(length: int, most: int = 48) -> Array:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What one probe saw; see `look`."""
+class Probe:
+    """What one look inside saw; see `probe`."""
 
     lags: list[int]
     log10_norm: list[float | None]
@@ -46,20 +44,16 @@ class Look:
     predicted: float | None
     measured: float | None
 
-    def as_dict(self) -> dict[str, Any]:
-        return self.__dict__.copy()
 
-
-def look(stepper: Stepper, validation: Sequences, settings: Settings) -> Look:
-    """Look at the network as it is, and at what its last update was predicted to do and did."""
-    net = stepper.net
+def probe(stepper: Stepper, validation: Stacked) -> Probe:
+    """Look at the network as it is, and at the predicted and the real effect of its last update."""
     batch = validation.batch(slice(0, SEQUENCES))
-    flow = propagate(net, *batch, settings.engine).of_last_step()
+    flow = propagate(stepper.net, *batch, stepper.engine).of_last_step()
     norms = log10_norms(flow)
     chosen = lags(flow.length)
     size = np.abs(np.asarray(flow.states[1:], dtype=np.float64))
-    predicted, measured = _prediction(net, stepper, settings)
-    return Look(
+    predicted, measured = _prediction(stepper)
+    return Probe(
         lags=[int(lag) for lag in chosen],
         log10_norm=[_finite(float(norms[-1 - lag])) for lag in chosen],
         activation_mean=float(size.mean()),
@@ -70,29 +64,20 @@ def look(stepper: Stepper, validation: Sequences, settings: Settings) -> Look:
     )
 
 
-def _prediction(
-    net: SRN, stepper: Stepper, settings: Settings
-) -> tuple[float | None, float | None]:
-    """Predicted and measured change of ln‖δ(T−h)‖ by the last update that was kept."""
-    if stepper.applied is None or stepper.flow is None or stepper.flow.length < 2:
+def _prediction(stepper: Stepper) -> tuple[float | None, float | None]:
+    """Predicted and measured change of ln‖δ(T−h)‖ by the last update that was made."""
+    applied, flow = stepper.descent.applied, stepper.flow
+    if applied is None or flow is None or flow.length < 2:
         return None, None
-    batch = stepper.flow.u, stepper.flow.t, stepper.flow.starts
-    before_net = net.replaced(net.flat - stepper.applied)
-    before = propagate(before_net, *batch, settings.engine).of_last_step()
-    after = propagate(net, *batch, settings.engine).of_last_step()
-    horizon = (settings.sieve.horizon if settings.sieve else None) or before.length - 1
-    estimator = settings.sieve.estimator if settings.sieve else "full"
-    change = norm_change(before, before_net.like(stepper.applied), horizon, estimator)
-    return _finite(change.relative), _finite(log_far_growth(before, after, horizon))
-
-
-def log_far_growth(before: Flow, after: Flow, horizon: int) -> float:
-    """How much ln‖δ(T−h)‖ (the root of S) really grew from one flow to the other."""
-    old, new = (flow.norms(None, horizon, "full") for flow in (before, after))
-    if summarise(old).Q in (math.inf, math.nan) or not (old.far_square > 0 < new.far_square):
-        return math.nan
-    shift = (new.far_exponent - old.far_exponent) * math.log(2)
-    return 0.5 * math.log(new.far_square / old.far_square) + shift
+    net = stepper.net.replaced(stepper.net.flat - applied)
+    before = propagate(net, flow.u, flow.t, flow.starts, stepper.engine).of_last_step()
+    horizon = None if stepper.policy is None else stepper.policy.sieve.horizon
+    changes = (
+        norm_change(before, net.like(applied), horizon, estimator)
+        for estimator in ("full", "measured")
+    )
+    predicted, measured = (_finite(change.relative) for change in changes)
+    return predicted, measured
 
 
 def _finite(value: float) -> float | None:

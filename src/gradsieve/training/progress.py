@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import InvalidFile
-from gradsieve.sieve import NOT_FINITE
+from gradsieve.sieve import Reason
 from gradsieve.training.step import Outcome
 
 
@@ -21,9 +21,9 @@ class Progress:
     epoch: int = 0
     updates: int = 0
     kept: int = 0
+    corrected: int = 0
     stalls: int = 0
     nonfinite: int = 0
-    skipped_in_a_row: int = 0
     validations: int = 0
     best_epoch: int = 0
     best_accuracy: float = -math.inf
@@ -39,6 +39,16 @@ class Progress:
         ):
             raise InvalidFile(f"{path}: its counters are {stored}; they must be numbers: {names}")
         return cls(**stored)
+
+    def add(self, tally: Tally) -> None:
+        """Count what happened since the last validation."""
+        verdicts = [outcome.verdict for outcome in tally.outcomes]
+        self.updates += len(verdicts)
+        self.kept += sum(verdict.keep for verdict in verdicts)
+        self.corrected += sum(verdict.reason.corrected for verdict in verdicts)
+        self.stalls += sum(outcome.stalled for outcome in tally.outcomes)
+        self.nonfinite += sum(verdict.reason is Reason.NOT_FINITE for verdict in verdicts)
+        self.validations += 1
 
 
 @dataclass
@@ -58,9 +68,10 @@ class Tally:
             "dS": _mean([verdict.dS for verdict in verdicts]),
             "relative": _mean([verdict.relative for verdict in verdicts]),
             "kept": sum(verdict.keep for verdict in verdicts) / len(verdicts),
-            "reasons": dict(Counter(verdict.reason for verdict in verdicts)),
+            "corrected": sum(verdict.reason.corrected for verdict in verdicts) / len(verdicts),
+            "reasons": dict(Counter(verdict.reason.name for verdict in verdicts)),
             "stalls": sum(outcome.stalled for outcome in self.outcomes),
-            "nonfinite": sum(verdict.reason == NOT_FINITE for verdict in verdicts),
+            "nonfinite": sum(verdict.reason is Reason.NOT_FINITE for verdict in verdicts),
             "gradient_norm": _mean([outcome.gradient_norm for outcome in self.outcomes]),
         }
 

@@ -32,10 +32,9 @@ from gradsieve.files import (
     write_atomically,
 )
 from gradsieve.network import Array
-from gradsieve.training.retreat import Refuge
+from gradsieve.training.roll_back import Refuge
 
-FORMAT = "gradsieve-run-1"
-CHECKPOINT_FORMAT = "gradsieve-checkpoint-1"
+CHECKPOINT_FORMAT = "gradsieve-checkpoint-2"
 FILES = (
     "run.json",
     "history.jsonl",
@@ -57,9 +56,10 @@ class Checkpoint:
     velocity: Array
     best: Array
     progress: dict[str, Any]  # counters: plain JSON
-    mean_square: Array | None = None  # of the gradients, and how many: see `Scaling`
+    sieve: dict[str, Any]  # what the sieve remembers: plain JSON
+    mean_square: Array | None = None  # of the gradients, and how many: see `MeanSquare`
     seen: int = 0
-    refuge: Refuge | None = None  # what the run goes back to: see `Retreat`
+    refuge: Refuge | None = None  # what the run goes back to: see `RollBack`
 
 
 def versions() -> dict[str, str]:
@@ -151,6 +151,7 @@ class RunFolder:
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
         metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
+        metadata["sieve"] = json.dumps(checkpoint.sieve)
         if checkpoint.mean_square is not None:
             arrays[MEAN_SQUARE] = checkpoint.mean_square
             metadata["seen"] = str(checkpoint.seen)
@@ -162,14 +163,14 @@ class RunFolder:
         write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
 
     def load_checkpoint(
-        self, like: Array, scaled: bool = False, retreats: bool = False
+        self, like: Array, scaled: bool = False, rolls_back: bool = False
     ) -> Checkpoint | None:
         """The last checkpoint, or None if there is none; it must fit vectors of this size."""
         path = self / "checkpoint.safetensors"
         if not path.exists():
             return None
         scaling = (MEAN_SQUARE,) if scaled else ()
-        held = tuple(REFUGE + name for name in ("weights", *scaling)) if retreats else ()
+        held = tuple(REFUGE + name for name in ("weights", *scaling)) if rolls_back else ()
         names = (*ARRAYS, *scaling, *held)
         arrays, metadata = read_tensors(path, names, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
@@ -183,14 +184,15 @@ class RunFolder:
         if not seen.isdigit():
             raise InvalidFile(f"{path}: it has seen {seen!r} gradients; that must be a number")
         refuge = None
-        if retreats:
+        if rolls_back:
             weights, mean_square = (
                 arrays.pop(REFUGE + name, None) for name in ("weights", MEAN_SQUARE)
             )
             told = parse_object(path, metadata.get("refuge"))
             refuge = _refuge(path, weights, mean_square, told)
         progress = parse_object(path, metadata.get("progress"))
-        return Checkpoint(**arrays, progress=progress, seen=int(seen), refuge=refuge)
+        sieve = parse_object(path, metadata.get("sieve"))
+        return Checkpoint(**arrays, progress=progress, sieve=sieve, seen=int(seen), refuge=refuge)
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:

@@ -1,36 +1,88 @@
 """The loop: epochs of minibatches, validation, the best network, checkpoints, the test.
 
-A run is a pure function of the initial network, the task and the settings: the minibatches of
-epoch k come from a generator that is seeded by (seed, k), so that a run which is killed and goes
-on from its checkpoint gives bit for bit what an undisturbed one gives.
+A run is a pure function of the initial network and its `Job`: the minibatches of epoch k come from
+a generator that is seeded by (seed, k). So a run that is killed and goes on from its checkpoint
+gives bit for bit the result of an undisturbed one.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from gradsieve.change import slow_factor
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.flow import horizon_within
+from gradsieve.flow import Engine, horizon_within
 from gradsieve.network import SRN
-from gradsieve.training.data import Task, draw, draw_stage
+from gradsieve.recipe import Recipe
+from gradsieve.recipe.curriculum import Stage
+from gradsieve.training.data import AnyLength, Problem, draw, draw_stage
 from gradsieve.training.evaluation import evaluate
-from gradsieve.training.probe import look
+from gradsieve.training.older import FORMAT, upgraded
+from gradsieve.training.probe import probe
 from gradsieve.training.progress import Progress, Tally, finite
-from gradsieve.training.record import FORMAT, Checkpoint, RunFolder, versions
-from gradsieve.training.retreat import Retreat
-from gradsieve.training.settings import Settings
-from gradsieve.training.step import Stepper
+from gradsieve.training.record import Checkpoint, RunFolder, versions
+from gradsieve.training.roll_back import RollBack
+from gradsieve.training.step import Extension, Stepper
 
 Stopped = Literal["epochs", "solved", "patience", "interrupted"]
+OnRecord = Callable[[dict[str, Any]], None]
 CHECKPOINT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one run is, beside the network that it begins with.
+
+    Attributes:
+        task: what to learn.
+        recipe: how.
+        seed: decides the data and the order of the minibatches, not the initial weights.
+        engine: "native" or "reference".
+        extension: what a study adds to a step.
+        about: what run.json says for people who compare runs: `label`, `network` (runs of the same
+            one are compared in pairs) and `drawn_by`, the seed by which the recipe's start drew it.
+    """
+
+    task: Problem
+    recipe: Recipe
+    seed: int = 0
+    engine: Engine = "native"
+    extension: Extension = Extension()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.engine not in ("native", "reference"):
+            raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InvalidArgument(f"seed is {self.seed!r}; it must be a whole number of at least 0")
+
+    def described(self, net: SRN) -> dict[str, Any]:
+        """What decides a run's result, as JSON."""
+        task = self.task
+        return {
+            "format": FORMAT,
+            **self.about,
+            "task": task.name,
+            "length": getattr(task, "length", None),
+            "convention": getattr(task, "convention", None),
+            "tolerance": getattr(task, "tolerance", None),
+            "chance": task.constant_guess,
+            "inputs": net.inputs,
+            "hidden": net.hidden,
+            "outputs": net.outputs,
+            "output": net.output,
+            "dtype": str(net.dtype),
+            "seed": self.seed,
+            "engine": self.engine,
+            "recipe": self.recipe.as_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -41,20 +93,21 @@ class Run:
     validation_accuracy: float
     validation_loss: float
     history: list[dict[str, Any]]  # per validation: loss, accuracy, Q, dS, kept, reasons, stalls…
-    network: SRN  # the best by validation: what the test accuracy is of
+    network: SRN  # the best by validation, which the test accuracy is of
     final: SRN
     best_epoch: int
     updates: int
     kept: float
+    corrected: float
     stalls: int
     nonfinite: int
     seconds: float
     stopped: Stopped
-    settings: Settings
+    recipe: Recipe
 
     def result(self) -> dict[str, Any]:
         """The outcome in numbers, as result.json holds it."""
-        left_out = ("history", "network", "final", "settings")
+        left_out = ("history", "network", "final", "recipe")
         kept = {name: value for name, value in vars(self).items() if name not in left_out}
         best = ("validation_accuracy", "validation_loss")  # not finite before any validation
         return kept | {name: finite(kept[name]) for name in best}
@@ -62,62 +115,61 @@ class Run:
 
 def run_one(
     net: SRN,
-    task: Task,
-    settings: Settings,
+    job: Job,
     folder: Path | None = None,
-    about: dict[str, Any] | None = None,
-    on_record: Callable[[dict[str, Any]], None] | None = None,
+    on_record: OnRecord | None = None,
     stop: threading.Event | None = None,
-    stepper: Callable[[SRN, Settings], Stepper] = Stepper,
 ) -> Run:
-    """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`.
-
-    `about` goes into run.json for whoever compares runs: `label` is what the method is called,
-    `network` which initial weights these are, `variance` what they were drawn with. `stepper` makes
-    what treats each minibatch, for a method that is not a policy of the sieve.
-    """
+    """Train one network, from its checkpoint if the folder has one. See `gradsieve.train`."""
+    task = job.task
     if (net.inputs, net.outputs, net.output) != (task.inputs, task.outputs, task.output):
         raise InvalidArgument(
             f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
-    training = _Training(net, stepper(net.copy(), settings), task, settings, folder, about or {})
+    training = _Training(net, job)
+    if folder is not None:
+        training.open(RunFolder(folder), net)
     return training.run(on_record or (lambda record: None), stop or threading.Event())
 
 
 class _Training:
-    def __init__(
-        self,
-        net: SRN,
-        stepper: Stepper,
-        task: Task,
-        settings: Settings,
-        folder: Path | None,
-        about: dict[str, Any],
-    ) -> None:
-        self.task, self.settings, self.stepper = task, settings, stepper
+    def __init__(self, net: SRN, job: Job) -> None:
+        self.job, self.recipe = job, job.recipe
+        self.stepper = Stepper(net.copy(), job.recipe, job.engine, job.extension)
         self.best = net.copy()
         self.progress = Progress()
         self.history: list[dict[str, Any]] = []
-        self.retreat: Retreat | None = None
-        if settings.retreat is not None:
-            self.retreat = Retreat(settings.retreat, stepper, settings.stage_in(0))
-        self.data = draw(task, net, settings.sizes, settings.seed)
+        budget = job.recipe.budget
+        self.data = draw(job.task, net, budget.sizes, job.seed)
+        steps: int = self.data.train.u.shape[1]
+        self.length: int = getattr(job.task, "length", None) or steps
+        stages = job.recipe.curriculum.lengths(self.length, budget.epochs)
+        self.staged = isinstance(job.task, AnyLength)  # a task that brings its data has one length
         self.stages = {
-            length: draw_stage(task, net, length, settings.sizes[0], settings.seed)
-            for length, _ in settings.stages
+            length: draw_stage(job.task, net, length, budget.sizes[0], job.seed)
+            for length, _ in stages
+            if self.staged
         }
-        if settings.sieve is not None:
+        self.roll_back: RollBack | None = None
+        if job.recipe.schedule.roll_back is not None:
+            times, first = job.recipe.schedule.roll_back, self._stage(0).length
+            self.roll_back = RollBack(times, self.stepper.descent, first)
+        if self.stepper.policy is not None:
             for sequences in (self.data.train, *self.stages.values()):
-                horizon_within(sequences.u.shape[1], settings.sieve.horizon)
-        self.folder = RunFolder(folder) if folder is not None else None
-        if self.folder is not None:
-            self._open(self.folder, net, about)
+                horizon_within(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
+        self.folder: RunFolder | None = None
         self.checkpoint = self._snapshot()
 
-    def _open(self, folder: RunFolder, net: SRN, about: dict[str, Any]) -> None:
+    def _stage(self, epoch: int) -> Stage:
+        if not self.staged:
+            return Stage(None, 0)
+        return self.recipe.curriculum.stage(epoch, self.length, self.recipe.budget.epochs)
+
+    def open(self, folder: RunFolder, net: SRN) -> None:
         """Start the folder, or go on from what it holds."""
-        asked = {"format": FORMAT, **about, **describe(net, self.task, self.settings)}
+        self.folder = folder
+        asked = self.job.described(net)
         stored = folder.read_json("run.json")
         if stored is None:
             folder.refuse_remains()
@@ -126,7 +178,7 @@ class _Training:
             net.save(folder / "initial.safetensors")
             folder.write_json("run.json", {**asked, "versions": versions()})
             return
-        stored = _completed(stored)
+        stored = upgraded(stored)
         differing = [key for key, value in asked.items() if stored.get(key) != value]
         if differing:
             raise InvalidFile(
@@ -136,30 +188,35 @@ class _Training:
         if not np.array_equal(SRN.load(folder / "initial.safetensors").flat, net.flat):
             raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
         folder.remove_leftovers()
-        scaling = self.stepper.scaling
-        found = folder.load_checkpoint(net.flat, scaling is not None, self.retreat is not None)
+        self._restore(folder, net)
+        self.checkpoint = self._snapshot()
+
+    def _restore(self, folder: RunFolder, net: SRN) -> None:
+        stepper, descent = self.stepper, self.stepper.descent
+        square = descent.mean_square
+        found = folder.load_checkpoint(net.flat, square is not None, self.roll_back is not None)
         if found is None:
             folder.rewind_history(0)
             return
         self.progress = Progress.read(folder / "checkpoint.safetensors", found.progress)
-        self.stepper.net.flat[:] = found.weights
-        self.stepper.velocity = found.velocity
-        self.stepper.skipped_in_a_row = self.progress.skipped_in_a_row
-        if scaling is not None and found.mean_square is not None:
-            scaling.mean_square, scaling.seen = found.mean_square, found.seen
-        if self.retreat is not None and found.refuge is not None:
-            self.retreat.refuge = found.refuge
+        descent.net.flat[:] = found.weights
+        descent.velocity = found.velocity
+        stepper.restore(found.sieve)
+        if square is not None and found.mean_square is not None:
+            square.values, square.seen = found.mean_square, found.seen
+        if self.roll_back is not None and found.refuge is not None:
+            self.roll_back.refuge = found.refuge
         self.best.flat[:] = found.best
         self.history = folder.rewind_history(self.progress.epoch)
 
-    def run(self, on_record: Callable[[dict[str, Any]], None], stop: threading.Event) -> Run:
-        settings, progress = self.settings, self.progress
+    def run(self, on_record: OnRecord, stop: threading.Event) -> Run:
+        budget, progress = self.recipe.budget, self.progress
         started = saved = time.perf_counter()
         before = progress.seconds
         stopped = self._ended()
         try:
-            while stopped == "epochs" and progress.epoch < settings.epochs:
-                last = min(progress.epoch + settings.validate_every, settings.epochs)
+            while stopped == "epochs" and progress.epoch < budget.epochs:
+                last = min(progress.epoch + budget.validate_every, budget.epochs)
                 tally = Tally()
                 while progress.epoch < last:
                     self._epoch(tally, stop)
@@ -184,81 +241,87 @@ class _Training:
 
     def _ended(self) -> Stopped:
         """Whether there is a reason to stop before the last epoch."""
-        stop_at, patience, progress = self.settings.stop_at, self.settings.patience, self.progress
-        if stop_at is not None and progress.best_accuracy > stop_at:
+        budget, progress = self.recipe.budget, self.progress
+        if budget.stop_at is not None and progress.best_accuracy > budget.stop_at:
             return "solved"
-        if patience is not None and progress.epoch - progress.best_epoch >= patience:
+        if budget.patience is not None and progress.epoch - progress.best_epoch >= budget.patience:
             return "patience"
         return "epochs"
 
     def _epoch(self, tally: Tally, stop: threading.Event) -> None:
-        settings, progress, stepper = self.settings, self.progress, self.stepper
-        stage = settings.stage_in(progress.epoch)
-        train = self.data.train if stage is None else self.stages[stage]
-        order = np.random.Generator(np.random.PCG64([settings.seed, progress.epoch]))
-        length = self.data.train.u.shape[1]
-        batch = settings.batch_in(progress.epoch, length)
-        minibatches = order.integers(0, len(train), (settings.iterations, batch))
-        if settings.reset_velocity:
-            stepper.velocity = np.zeros_like(stepper.velocity)
-        stepper.learning_rate = settings.rate_in(progress.epoch, length)
-        if self.retreat is not None:
-            stepper.learning_rate *= self.retreat.share_in(stage)
-        stepper.applied = None  # else a look inside would depend on what came before a checkpoint
+        recipe, progress, descent = self.recipe, self.progress, self.stepper.descent
+        stage = self._stage(progress.epoch)
+        train = self.data.train if stage.length is None else self.stages[stage.length]
+        order = np.random.Generator(np.random.PCG64([self.job.seed, progress.epoch]))
+        batch = recipe.curriculum.batch(stage, self.length, recipe.budget.batch)
+        minibatches = order.integers(0, len(train), (recipe.budget.iterations, batch))
+        if recipe.optimiser.reset_velocity:
+            descent.velocity = np.zeros_like(descent.velocity)
+        descent.learning_rate = self._rate(stage)
+        descent.applied = None  # a probe would otherwise depend on what came before a checkpoint
         for indices in minibatches:
             if stop.is_set():
                 raise KeyboardInterrupt
-            tally.outcomes.append(stepper.step(*train.batch(indices)))
+            tally.outcomes.append(self.stepper.step(*train.batch(indices)))
         progress.epoch += 1
+
+    def _rate(self, stage: Stage) -> float:
+        recipe, epoch = self.recipe, self.progress.epoch
+        rate = recipe.optimiser.learning_rate * recipe.curriculum.rate(stage, self.length)
+        rate = recipe.schedule.rate(rate, epoch, recipe.budget.epochs, epoch - stage.begins)
+        return rate if self.roll_back is None else rate * self.roll_back.share_in(stage.length)
 
     def _validate(self, tally: Tally) -> dict[str, Any]:
         """Measure the network as it is, remember it if it is the best, and record all of it."""
-        progress, net = self.progress, self.stepper.net
+        progress, net, job = self.progress, self.stepper.net, self.job
         record = {"epoch": progress.epoch, "updates": 0, **tally.record()}
-        kept = sum(outcome.verdict.keep for outcome in tally.outcomes)
-        progress.updates += len(tally.outcomes)
-        progress.kept += kept
-        progress.stalls += record["stalls"]
-        progress.nonfinite += record["nonfinite"]
-        progress.skipped_in_a_row = self.stepper.skipped_in_a_row
-        progress.validations += 1
-        accuracy, loss = evaluate(net, self.task, self.data.validation, self.settings)
+        progress.add(tally)
+        accuracy, loss = evaluate(net, job.task, self.data.validation, job.engine)
         record |= {"updates": progress.updates, "accuracy": accuracy}
         record["validation_loss"] = finite(loss)
         if (accuracy, -loss) > (progress.best_accuracy, -progress.best_loss):
             progress.best_accuracy, progress.best_loss = accuracy, loss
             progress.best_epoch = progress.epoch
             self.best.flat[:] = net.flat
-        every = self.settings.probe_every
+        record["slow_Q"] = self._slow_Q()
+        every = self.recipe.budget.probe_every
         probed = every > 0 and (progress.validations - 1) % every == 0
-        probe = (
-            look(self.stepper, self.data.validation, self.settings).as_dict() if probed else None
-        )
-        if self.retreat is not None:
+        seen = asdict(probe(self.stepper, self.data.validation)) if probed else None
+        if self.roll_back is not None:
             losses = [outcome.loss for outcome in tally.outcomes]
-            stage = self.settings.stage_in(progress.epoch - 1)
-            record["retreated"] = self.retreat.look(self.stepper, losses, stage)
-        record |= {"probe": probe, "seconds": progress.seconds}
+            stage = self._stage(progress.epoch - 1).length
+            record["rolled_back"] = self.roll_back.look(self.stepper.descent, losses, stage)
+        record |= {"probe": seen, "seconds": progress.seconds}
         self.history.append(record)
         if self.folder is not None:
             self.folder.append_history(record)
         return record
 
+    def _slow_Q(self) -> float | None:
+        """Slow Q of the last minibatch, whatever the policy measures: runs are compared by it."""
+        flow = self.stepper.flow
+        if flow is None or flow.length < 2:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite(slow_factor(flow))
+
     def _snapshot(self) -> Checkpoint:
-        scaling = self.stepper.scaling
+        descent = self.stepper.descent
+        square = descent.mean_square
         return Checkpoint(
-            mean_square=None if scaling is None else scaling.mean_square.copy(),
-            seen=0 if scaling is None else scaling.seen,
-            weights=self.stepper.net.flat.copy(),
-            velocity=self.stepper.velocity.copy(),
+            mean_square=None if square is None else square.values.copy(),
+            seen=0 if square is None else square.seen,
+            weights=descent.net.flat.copy(),
+            velocity=descent.velocity.copy(),
             best=self.best.flat.copy(),
             progress=dict(vars(self.progress)),
-            refuge=None if self.retreat is None else self.retreat.refuge,
+            sieve=self.stepper.state(),
+            refuge=None if self.roll_back is None else self.roll_back.refuge,
         )
 
     def _finish(self, stopped: Stopped) -> Run:
-        progress = self.progress
-        accuracy, _ = evaluate(self.best, self.task, self.data.test, self.settings)
+        progress, job = self.progress, self.job
+        accuracy, _ = evaluate(self.best, job.task, self.data.test, job.engine)
         run = Run(
             test_accuracy=accuracy,
             validation_accuracy=progress.best_accuracy,
@@ -269,41 +332,15 @@ class _Training:
             best_epoch=progress.best_epoch,
             updates=progress.updates,
             kept=progress.kept / max(1, progress.updates),
+            corrected=progress.corrected / max(1, progress.updates),
             stalls=progress.stalls,
             nonfinite=progress.nonfinite,
             seconds=progress.seconds,
             stopped=stopped,
-            settings=self.settings,
+            recipe=self.recipe,
         )
         if self.folder is not None:
             self.best.save(self.folder / "network.safetensors")
             if stopped != "interrupted":
                 self.folder.write_json("result.json", run.result())
         return run
-
-
-def _completed(stored: dict[str, Any]) -> dict[str, Any]:
-    """A run of an older version, with what it meant by settings that it did not know yet."""
-    names = {item.name for item in dataclasses.fields(Settings)}
-    known = {name: value for name, value in stored.items() if name in names}
-    try:
-        return stored | Settings.from_dict(known).as_dict()
-    except (InvalidArgument, TypeError, ValueError, KeyError):
-        return stored  # it will differ, and that will be said
-
-
-def describe(net: SRN, task: Task, settings: Settings) -> dict[str, Any]:
-    """What decides a run's result, as JSON."""
-    plain = {
-        "task": task.name,
-        "length": getattr(task, "length", None),
-        "convention": getattr(task, "convention", None),
-        "tolerance": getattr(task, "tolerance", None),
-        "chance": task.constant_guess,
-        "inputs": net.inputs,
-        "hidden": net.hidden,
-        "outputs": net.outputs,
-        "output": net.output,
-        "dtype": str(net.dtype),
-    }
-    return plain | settings.as_dict()

@@ -1,46 +1,25 @@
-"""One minibatch: propose an update, judge it, keep it or skip it (Algorithm 1, as corrected).
+"""One minibatch: propose an update, judge it, and carry out the decision.
 
-The proposal is the whole change that would be made, momentum and clipping included, because that
-is what moves the far gradient. dS is predicted only where the verdict depends on it.
+This is the core's adapter of the sieve: it gathers the evidence that a policy asks for and carries
+out the policy's decision. It decides nothing itself.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from gradsieve import kernel
-from gradsieve.change import (
-    NormChange,
-    example_contributions,
-    norm_change,
-    norm_gradient,
-    slow_factor,
-    slow_gradient,
-    summarise,
-)
-from gradsieve.flow import Flow, checked_horizon, propagate
+from gradsieve.flow import Engine, Flow, propagate
 from gradsieve.network import SRN, Array
-from gradsieve.sieve import (
-    EXPLODED_FALLS,
-    IN_RANGE,
-    NOT_FINITE,
-    STALL_BROKEN,
-    TOO_LARGE,
-    VANISHED_GROWS,
-    Sieve,
-    Verdict,
-)
-from gradsieve.training.scaling import Scaling
-from gradsieve.training.settings import Settings
-
-NO_SIEVE = "no sieve"
-LEADS_BACK = {1: VANISHED_GROWS, -1: EXPLODED_FALLS}
-STEERED = {1: "vanished, steered back", -1: "exploded, steered back"}
-SELECTED = {1: "vanished, examples selected", -1: "exploded, examples selected"}
-NONE_HELPS = {1: "vanished, no example helps", -1: "exploded, no example helps"}
+from gradsieve.recipe import Recipe
+from gradsieve.sieve import Decision, Learning, Policy, Reason, StallGuard, Verdict
+from gradsieve.training.descent import Descent
+from gradsieve.training.evidence import complete, look, measured_Q
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,176 +32,134 @@ class Outcome:
     stalled: bool = False
 
 
+@dataclass(frozen=True)
+class Extension:
+    """What a study adds to a step that is no setting of a recipe."""
+
+    policy: Policy | None = None  # in place of the recipe's
+    penalty: Callable[[Flow], Array] | None = None  # a gradient to add, flat
+    leaves_out: Callable[[Array], bool] | None = None  # whether inputs u are left out, unseen
+    observe: Callable[[SRN, Outcome, Stepper], None] | None = None  # given the network before
+
+
 class Stepper:
-    """The moving part of a run: the weights, their velocity, and how long nothing was kept.
+    """Trains a network minibatch by minibatch."""
 
-    `learning_rate` is that of the epoch. What is skipped is still seen by the scaling.
-    """
-
-    def __init__(self, net: SRN, settings: Settings) -> None:
+    def __init__(
+        self,
+        net: SRN,
+        recipe: Recipe,
+        engine: Engine = "native",
+        extension: Extension = Extension(),
+    ) -> None:
         self.net = net
-        self.settings = settings
-        self.learning_rate = settings.learning_rate
-        decay, bound = settings.rms_decay, settings.rms_bound
-        self.scaling = None if decay is None else Scaling(net.flat.size, decay, bound)
-        self.velocity = np.zeros_like(net.flat)
-        self.skipped_in_a_row = 0
+        self.recipe = recipe
+        self.engine = engine
+        self.extension = extension
+        self.descent = Descent(net, recipe.optimiser)
+        self.policy = extension.policy
+        if self.policy is None and recipe.sieve is not None:
+            self.policy = recipe.sieve.at_work()
+        self.learning = Learning()
+        self.looks_in = 1  # the next look is at this step from now
+        self.interval = 1  # steps from the last look to it
+        self.guard = StallGuard(self.policy.sieve.stall_after if self.policy else 1)
         self.flow: Flow | None = None
-        self.applied: Array | None = None  # the last update that was kept
 
     def step(self, u: Array, t: Array, starts: Array | None) -> Outcome:
-        """Train on one minibatch, or leave it."""
+        """Train on one minibatch, or leave it out."""
+        watched = self.extension.observe
+        before = self.net.copy() if watched else self.net
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is never applied
-            return self._step(self._propagate(u, t, starts))
+            outcome = self._step(u, t, starts)
+        if watched:
+            watched(before, outcome, self)
+        return outcome
 
-    def _step(self, flow: Flow) -> Outcome:
-        loss = flow.loss / flow.u.shape[1]
-        gradient = self._gradient(flow)
+    def _step(self, u: Array, t: Array, starts: Array | None) -> Outcome:
+        if self.extension.leaves_out is not None and self.extension.leaves_out(u):
+            self.descent.leave_out("decay")
+            return Outcome(Verdict(False, Reason.LEFT_OUT), math.nan, math.nan)
+        flow = self.flow = propagate(self.net, u, t, starts, self.engine, self.flow)
+        loss, gradient = flow.loss / flow.u.shape[1], self._gradient(flow)
         norm = kernel.norm(gradient)
         if not math.isfinite(loss + norm):
-            return self._skip(Verdict(False, NOT_FINITE), loss, norm)
-        if self.scaling is not None:
-            self.scaling.observe(gradient)
-        proposal = self._propose(gradient)
-        sieve = self.settings.sieve
-        if sieve is None:
-            verdict = Verdict(True, NO_SIEVE, self._watched(flow))
-        elif sieve.policy in ("steer", "hold"):
-            verdict = self._steer(sieve, flow, proposal)
-        elif sieve.policy == "select":
-            verdict, proposal = self._select(sieve, flow, proposal)
-        else:
-            verdict = self._judge(sieve, flow, proposal)
-        if verdict.keep and not self._apply(proposal):
-            verdict = Verdict(False, NOT_FINITE, verdict.Q)
-        return Outcome(verdict, loss, norm) if verdict.keep else self._skip(verdict, loss, norm)
+            return self._left_out(Verdict(False, Reason.NOT_FINITE), loss, norm)
+        self.learning.observe(loss)
+        self.descent.observe(gradient)
+        proposal = self.descent.propose(gradient)
+        decision, proposal = self._decide(flow, proposal)
+        verdict = decision.verdict
+        if verdict.keep and not self.descent.apply(proposal):
+            verdict = Verdict(False, Reason.NOT_FINITE, verdict.Q)
+        if not verdict.keep:
+            return self._left_out(verdict, loss, norm)
+        self.guard.stalled(kept=True)
+        return Outcome(verdict, loss, norm)
 
     def _gradient(self, flow: Flow) -> Array:
         """The summed gradient in the network's precision, which the reference engine's is not."""
-        return flow.gradient.flat.astype(self.velocity.dtype, copy=False)
+        gradient: Array = flow.gradient.flat.astype(self.net.dtype, copy=False)
+        if self.extension.penalty is not None:
+            gradient = gradient + self.extension.penalty(flow).astype(self.net.dtype, copy=False)
+        return gradient
 
-    def _propagate(self, u: Array, t: Array, starts: Array | None) -> Flow:
-        self.flow = propagate(self.net, u, t, starts, self.settings.engine, self.flow)
-        return self.flow
+    def _decide(self, flow: Flow, proposal: Array) -> tuple[Decision, Array]:
+        """The policy's decision, and the proposal as it makes it."""
+        policy = self.policy
+        if policy is None:
+            return Decision(Verdict(True, Reason.NO_SIEVE, measured_Q(flow, None))), proposal
+        self.looks_in -= 1
+        if self.looks_in > 0:
+            return Decision(Verdict(True, Reason.NOT_LOOKED_AT)), proposal
+        rate = self.descent.learning_rate
+        evidence = look(policy, flow, self.learning, self.interval)
+        evidence, slope = complete(policy, evidence, flow, proposal, rate)
+        decision = policy.decide(evidence)
+        self.looks_in = self.interval = policy.looks_in(evidence)
+        if decision.correction and slope is not None:
+            proposal += proposal.dtype.type(decision.correction) * slope.flat
+        if decision.chosen:
+            proposal = self.descent.propose(self._gradient(self._only(flow, decision.chosen)))
+        return decision, proposal
 
-    def _measure(self, flow: Flow) -> NormChange:
-        """S and Q of the minibatch, without any prediction."""
-        last = flow.of_last_step()
-        sieve = self.settings.sieve
-        if sieve is None and last.length < 2:  # one step has no far gradient
-            return NormChange(math.nan, math.nan, math.nan, math.nan, math.nan)
-        horizon = last.length - 1 if sieve is None else checked_horizon(last, sieve.horizon)
-        return summarise(last.norms(None, horizon, "full"))
+    def _only(self, flow: Flow, chosen: tuple[bool, ...]) -> Flow:
+        """The flow of some of the examples."""
+        which = np.array(chosen)
+        t = flow.t[:, which] if flow.per_step else flow.t[which]
+        starts = None if flow.starts is None else flow.starts[which]
+        return propagate(self.net, flow.u[:, which], t, starts, self.engine)
 
-    def _watched(self, flow: Flow) -> float:
-        """What a run without a sieve records as Q."""
-        if self.settings.measure == "slow Q" and flow.length > 1:
-            return slow_factor(flow)
-        return self._measure(flow).Q
+    def _left_out(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
+        """Leave the minibatch out; say what becomes of the velocity; break a stall.
 
-    def _propose(self, gradient: Array) -> Array:
-        """μ v − α g, with g scaled, and then clipped to its largest norm, if that is asked for."""
-        if self.scaling is not None:
-            gradient = self.scaling(gradient)
-        clip, norm = self.settings.clip, kernel.norm(gradient)
-        factor = clip / norm if clip is not None and norm > clip else 1.0
-        rate = self.learning_rate * factor
-        return kernel.propose(self.settings.momentum, self.velocity, rate, gradient)
-
-    def _apply(self, proposal: Array) -> bool:
-        """Move the weights, unless that would leave them not finite."""
-        if not kernel.move(self.net.flat, proposal):
-            return False
-        self.velocity = proposal
-        self.applied = proposal
-        self.skipped_in_a_row = 0
-        return True
-
-    def _judge(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
-        measured = self._measure(flow)
-        if not sieve.needs_change(measured.Q):
-            return sieve.judge(NormChange(measured.S, math.nan, math.nan, measured.Q, math.nan))
-        update = flow.net.like(proposal)
-        return sieve.judge(norm_change(flow, update, sieve.horizon, sieve.estimator))
-
-    def _steer(self, sieve: Sieve, flow: Flow, proposal: Array) -> Verdict:
-        """Add to the proposal, in place, the smallest correction that turns Q back."""
-        slow = sieve.policy == "hold"
-        Q = slow_factor(flow, sieve.horizon, sieve.window) if slow else self._measure(flow).Q
-        wanted = sieve.wanted_sign(Q)
-        if math.isnan(Q):
-            return Verdict(False, NOT_FINITE, Q)
-        if wanted == 0:
-            return self._bounded(sieve, flow, proposal, Verdict(True, IN_RANGE, Q))
-        if slow:
-            slope = slow_gradient(flow, sieve.horizon, sieve.window)
-        else:
-            slope = norm_gradient(flow, sieve.horizon, "Q")
-        # dQ·ln 10 is the change of ln‖δ(T)‖ − ln‖δ(T−h)‖, so what leads back is −wanted.
-        predicted = -math.log(10) * inner(slope.flat, proposal)
-        lack = sieve.steer_rate - wanted * predicted
-        if not math.isfinite(lack):
-            return Verdict(False, NOT_FINITE, Q)
-        if lack <= 0:
-            leads_back = Verdict(True, LEADS_BACK[wanted], Q, math.nan, predicted)
-            return self._bounded(sieve, flow, proposal, leads_back)
-        slope.w_out[:] = 0  # only what carries the gradient back in time is steered
-        slope.b_out[:] = 0
-        square = inner(slope.flat, slope.flat)
-        if not (math.isfinite(square) and square > 0):
-            return Verdict(True, STEERED[wanted] + ": no way found", Q)
-        proposal -= (wanted * lack / (math.log(10) * square)) * slope.flat
-        steered = Verdict(True, STEERED[wanted], Q, math.nan, wanted * sieve.steer_rate)
-        return self._bounded(sieve, flow, proposal, steered)
-
-    def _bounded(self, sieve: Sieve, flow: Flow, proposal: Array, verdict: Verdict) -> Verdict:
-        """The verdict, unless this proposal would change the far norm by more than `max_change`."""
-        if sieve.max_change is None:
-            return verdict
-        change = norm_change(flow, flow.net.like(proposal), sieve.horizon, sieve.estimator)
-        if not abs(change.relative) > sieve.max_change:
-            return verdict
-        return Verdict(False, TOO_LARGE, change.Q, change.dS, change.relative)
-
-    def _select(self, sieve: Sieve, flow: Flow, proposal: Array) -> tuple[Verdict, Array]:
-        """Where Q is out of range, train on the examples whose contribution leads back."""
-        Q = self._measure(flow).Q
-        wanted = sieve.wanted_sign(Q)
-        if math.isnan(Q) or wanted == 0:
-            return self._judge(sieve, flow, proposal), proposal
-        contributions = example_contributions(
-            flow, self.learning_rate, sieve.horizon, sieve.estimator
-        )
-        chosen = wanted * contributions > 0
-        if not chosen.any():
-            return Verdict(False, NONE_HELPS[wanted], Q), proposal
-        t = flow.t[:, chosen] if flow.per_step else flow.t[chosen]
-        starts = None if flow.starts is None else flow.starts[chosen]
-        rest = propagate(self.net, flow.u[:, chosen], t, starts, self.settings.engine)
-        proposal = self._propose(self._gradient(rest))
-        verdict = Verdict(True, SELECTED[wanted], Q, float(contributions[chosen].sum()))
-        return self._bounded(sieve, flow, proposal, verdict), proposal
-
-    def _skip(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
-        """Leave the minibatch; say what becomes of the velocity; break a stall."""
-        sieve = self.settings.sieve
-        self.skipped_in_a_row += 1
-        if verdict.reason == NOT_FINITE or sieve is None or sieve.on_skip == "reset":
-            self.velocity = np.zeros_like(self.velocity)
-        elif sieve.on_skip == "decay":
-            self.velocity = self.settings.momentum * self.velocity
-        if sieve is None or self.skipped_in_a_row < sieve.stall_after:
+        Where something is not finite, the velocity stays as it was.
+        """
+        finite = verdict.reason is not Reason.NOT_FINITE
+        if self.policy is None:
             return Outcome(verdict, loss, norm)
-        self.skipped_in_a_row = 0
-        if verdict.reason == NOT_FINITE or self.flow is None:
+        if finite:
+            self.descent.leave_out(self.policy.sieve.on_skip)
+        if not self.guard.stalled(kept=False):
+            return Outcome(verdict, loss, norm)
+        self.descent.leave_out("reset")
+        if not finite or self.flow is None:
             return Outcome(verdict, loss, norm, stalled=True)
-        self.velocity = np.zeros_like(self.velocity)
-        if not self._apply(self._propose(self._gradient(self.flow))):
-            return Outcome(Verdict(False, NOT_FINITE, verdict.Q), loss, norm, stalled=True)
-        broken = Verdict(True, STALL_BROKEN, verdict.Q, verdict.dS, verdict.relative)
-        return Outcome(broken, loss, norm, stalled=True)
+        if not self.descent.apply(self.descent.propose(self._gradient(self.flow))):
+            return Outcome(verdict.because(Reason.NOT_FINITE, False), loss, norm, stalled=True)
+        return Outcome(verdict.because(Reason.STALL_BROKEN, True), loss, norm, stalled=True)
 
+    def state(self) -> dict[str, Any]:
+        """What the sieve remembers from one minibatch to the next, as JSON."""
+        return {
+            "looks_in": self.looks_in,
+            "interval": self.interval,
+            "in_a_row": self.guard.in_a_row,
+            "learning": asdict(self.learning),
+        }
 
-def inner(left: Array, right: Array) -> float:
-    """The inner product. Not `np.dot`, whose last bits depend on how many threads BLAS has."""
-    return float(np.einsum("i,i->", left, right))
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state()`."""
+        self.looks_in, self.interval = state["looks_in"], state["interval"]
+        self.guard.in_a_row = state["in_a_row"]
+        self.learning = Learning(**state["learning"])

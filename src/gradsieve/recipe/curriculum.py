@@ -1,0 +1,82 @@
+"""A curriculum: short sequences first (Elman 1993), longer ones stage by stage."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gradsieve.errors import InvalidArgument
+from gradsieve.settings import Settings, setting
+
+SHORTEST = 10  # steps: a stage over fewer is left out
+NEARLY = 1e-9  # so that a share of 0.7 of 10 is 7
+
+
+class Stage(NamedTuple):
+    """A part of a run: the length it trains on (None is the task's own), and since which epoch."""
+
+    length: int | None
+    begins: int
+
+
+@dataclass(frozen=True)
+class Curriculum(Settings):
+    """Stages over shorter sequences of the same task; the rest of the epochs is over its own."""
+
+    stages: tuple[tuple[float, float], ...] = setting(
+        (),
+        "Stages, each a share of the length and of the epochs, e.g. 0.2:0.1,0.5:0.14.",
+        shape="pairs (share of the length, share of the epochs) of numbers between 0 and 1",
+    )
+    rate_power: float = setting(
+        0.0, "In a stage the rate is rate * (T / length)**p, with this p.", least=0
+    )
+    batch_power: float = setting(
+        0.0, "In a stage the minibatch is batch * (T / length)**p, with this p.", least=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            stages = tuple((float(length), float(epochs)) for length, epochs in self.stages)
+        except (TypeError, ValueError):
+            stages = ((math.nan, math.nan),)
+        if not all(0 < share < 1 for stage in stages for share in stage):
+            raise InvalidArgument(
+                f"stages is {self.stages}; it must be pairs (share of the length, share of the "
+                "epochs) of numbers between 0 and 1"
+            )
+        if sum(epochs for _, epochs in stages) >= 1:
+            raise InvalidArgument(
+                f"stages is {self.stages}; some epochs must be left for the task's own length"
+            )
+        object.__setattr__(self, "stages", stages)
+
+    def lengths(self, length: int, epochs: int) -> tuple[tuple[int, int], ...]:
+        """The stages of a run as (steps, epochs); one that would be too short is left out."""
+        whole = (
+            (int(length * steps + NEARLY), int(epochs * share + NEARLY))
+            for steps, share in self.stages
+        )
+        return tuple((steps, share) for steps, share in whole if steps >= SHORTEST and share >= 1)
+
+    def stage(self, epoch: int, length: int, epochs: int) -> Stage:
+        """The stage of an epoch counted from 0."""
+        begins = 0
+        for steps, share in self.lengths(length, epochs):
+            if epoch < begins + share:
+                return Stage(steps, begins)
+            begins += share
+        return Stage(None, begins)
+
+    def rate(self, stage: Stage, length: int) -> float:
+        """The factor of the learning rate in a stage."""
+        return 1.0 if stage.length is None else (length / stage.length) ** self.rate_power
+
+    def batch(self, stage: Stage, length: int, batch: int) -> int:
+        """How many sequences a minibatch of a stage has."""
+        if stage.length is None:
+            return batch
+        times: float = (length / stage.length) ** self.batch_power
+        return max(1, round(batch * times))

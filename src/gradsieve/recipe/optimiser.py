@@ -1,0 +1,47 @@
+"""The step: μ v − α g, with the gradient scaled by its own mean square, and then clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradsieve.errors import InvalidArgument
+from gradsieve.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class Optimiser(Settings):
+    """Gradient descent with momentum, RMSprop's scaling and clipping.
+
+    The gradient is *summed* over the minibatch, as in the author's code.
+    """
+
+    learning_rate: float = setting(1e-5, "For the gradient summed over the minibatch.", above=0)
+    momentum: float = setting(0.9, "Share of the last update in the next.", least=0, below=1)
+    reset_velocity: bool = setting(
+        True, "Whether the velocity starts from zero in each epoch.", choices=(True, False)
+    )
+    clip: float | None = setting(
+        None, "Largest norm of the gradient, after its scaling.", above=0, none=True
+    )
+    rms_decay: float | None = setting(
+        None,
+        "Memory of the mean square that scales each weight's gradient (RMSprop), e.g. 0.999.",
+        above=0,
+        below=1,
+        none=True,
+    )
+    rms_bound: float | None = setting(
+        None,
+        "Caps a gradient's norm at this many times the running average before it enters the mean"
+        " square, e.g. 10.",
+        least=1,
+        none=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rms_bound is not None and self.rms_decay is None:
+            raise InvalidArgument(
+                f"rms_bound is {self.rms_bound}, and rms_decay None; it bounds the mean square, so "
+                "it needs an rms_decay (for example 0.999)"
+            )

@@ -1,0 +1,62 @@
+"""Weights in motion: the update μ v − α g, with g scaled by its mean square and then clipped.
+
+The proposal is the whole change that would be made, momentum and clipping included, because that is
+what moves the far gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradsieve import kernel
+from gradsieve.network import SRN, Array
+from gradsieve.recipe import Optimiser
+from gradsieve.sieve.settings import OnSkip
+from gradsieve.training.mean_square import MeanSquare
+
+
+class Descent:
+    """The moving part of a run: weights, velocity, and the mean square of the gradients.
+
+    `learning_rate` is that of the epoch. Gradients of updates that are left out still enter the
+    mean square.
+    """
+
+    def __init__(self, net: SRN, optimiser: Optimiser) -> None:
+        self.net = net
+        self.optimiser = optimiser
+        self.learning_rate = optimiser.learning_rate
+        self.velocity = np.zeros_like(net.flat)
+        self.applied: Array | None = None  # the last update that was made
+        decay = optimiser.rms_decay
+        self.mean_square = (
+            None if decay is None else MeanSquare(net.flat.size, decay, optimiser.rms_bound)
+        )
+
+    def observe(self, gradient: Array) -> None:
+        """Let a gradient enter the mean square."""
+        if self.mean_square is not None:
+            self.mean_square.observe(gradient)
+
+    def propose(self, gradient: Array) -> Array:
+        """The update that this gradient leads to."""
+        if self.mean_square is not None:
+            gradient = self.mean_square.scaled(gradient)
+        clip, norm = self.optimiser.clip, kernel.norm(gradient)
+        factor = clip / norm if clip is not None and norm > clip else 1.0
+        rate = self.learning_rate * factor
+        return kernel.propose(self.optimiser.momentum, self.velocity, rate, gradient)
+
+    def apply(self, proposal: Array) -> bool:
+        """Move the weights; False, and nothing moved, where that would leave them not finite."""
+        if not kernel.move(self.net.flat, proposal):
+            return False
+        self.velocity = self.applied = proposal
+        return True
+
+    def leave_out(self, on_skip: OnSkip) -> None:
+        """What becomes of the velocity when an update is left out."""
+        if on_skip == "reset":
+            self.velocity = np.zeros_like(self.velocity)
+        elif on_skip == "decay":
+            self.velocity = self.optimiser.momentum * self.velocity

@@ -1,0 +1,72 @@
+"""The evidence that a policy asks for, from a flow and a proposed update."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from gradsieve.change import (
+    example_contributions,
+    norm_change,
+    norm_gradient,
+    q_factor,
+    slow_factor,
+    slow_gradient,
+)
+from gradsieve.flow import Flow
+from gradsieve.network import Array, Weights
+from gradsieve.sieve import Evidence, Learning, Need, Policy, Slope
+
+
+def measured_Q(flow: Flow, policy: Policy | None) -> float:
+    """Q by the policy's measure; without a policy Eq. 14's. One step has no far gradient: NaN."""
+    if flow.length < 2:
+        return math.nan
+    if policy is None:
+        return q_factor(flow)
+    sieve = policy.sieve
+    if policy.measure == "slow Q":
+        return slow_factor(flow, sieve.horizon, sieve.window)
+    return q_factor(flow, sieve.horizon)
+
+
+def look(policy: Policy, flow: Flow, learning: Learning, since: int) -> Evidence:
+    """The first evidence: Q, and how learning goes; `since`: updates since the last look."""
+    Q = measured_Q(flow, policy)
+    learning.note_range(policy.wanted(Q) == 0, since)
+    return Evidence(Q, learning)
+
+
+def complete(
+    policy: Policy, evidence: Evidence, flow: Flow, proposal: Array, learning_rate: float
+) -> tuple[Evidence, Weights | None]:
+    """What the decision depends on beside Q, and the slope that a correction goes along."""
+    sieve, need = policy.sieve, policy.need(evidence)
+    if need is Need.CHANGE:
+        update = flow.net.like(proposal)
+        change = norm_change(flow, update, sieve.horizon, sieve.estimator)
+        return replace(evidence, change=change), None
+    if need is Need.CONTRIBUTIONS:
+        shares = example_contributions(flow, learning_rate, sieve.horizon, sieve.estimator)
+        return replace(evidence, contributions=tuple(shares.tolist())), None
+    if need is Need.SLOPE:
+        slope = (
+            slow_gradient(flow, sieve.horizon, sieve.window)
+            if policy.measure == "slow Q"
+            else norm_gradient(flow, sieve.horizon, "Q")
+        )
+        along = inner(slope.flat, proposal)
+        slope.w_out[:] = 0  # only what carries the gradient back in time is corrected
+        slope.b_out[:] = 0
+        recurrent = proposal[: proposal.size - slope.w_out.size - slope.b_out.size]
+        length = math.sqrt(inner(recurrent, recurrent))
+        found = Slope(along, inner(slope.flat, slope.flat), length)
+        return replace(evidence, slope=found), slope
+    return evidence, None
+
+
+def inner(left: Array, right: Array) -> float:
+    """The inner product. Not `np.dot`, whose last bits depend on how many threads BLAS has."""
+    return float(np.einsum("i,i->", left, right))

@@ -1,0 +1,58 @@
+"""Run folders of version 0.1, whose run.json was one flat list of settings.
+
+The only file that knows how they were written: `upgraded` says the same as version 0.2 would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsieve.recipe import PARTS
+from gradsieve.settings import rules
+
+OLD_FORMAT, FORMAT = "gradsieve-run-1", "gradsieve-run-2"
+RENAMED = {
+    "warmup": "warm_up",
+    "cooldown": "cool_down",
+    "retreat": "roll_back",
+    "rate_by_length": "rate_power",
+    "batch_by_length": "batch_power",
+}
+GONE = ("measure", "orientation")  # settings of single studies
+ABOUT = ("label", "network", "task", "length", "convention", "tolerance", "chance", "inputs",
+         "hidden", "outputs", "output", "dtype", "seed", "engine", "versions")  # fmt: skip
+
+
+def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
+    """What a run.json says, in the form of this version; one of this version is left as it is."""
+    if stored.get("format") != OLD_FORMAT:
+        return stored
+    flat = {RENAMED.get(name, name): value for name, value in stored.items() if name not in GONE}
+    sieve = flat.pop("sieve", None)
+    recipe: dict[str, Any] = {
+        part: {name: flat[name] for name in rules(group) if name in flat}
+        for part, group in PARTS.items()
+        if part != "sieve"
+    }
+    recipe["curriculum"]["stages"] = _shares(flat)
+    recipe["sieve"] = _sieve(sieve) if isinstance(sieve, dict) else None
+    about = {name: flat[name] for name in ABOUT if name in flat}
+    drawn_by = stored.get("network") if stored.get("variance") is not None else None
+    return {"format": FORMAT, **about, "drawn_by": drawn_by, "recipe": recipe}
+
+
+def _sieve(old: dict[str, Any]) -> dict[str, Any]:
+    """Corrections were not bounded, and `every` was 1."""
+    known = {name: value for name, value in old.items() if name in rules(PARTS["sieve"])}
+    return known | {"limit": "inf", "every": 1}
+
+
+def _shares(flat: dict[str, Any]) -> list[list[float]]:
+    """Stages were whole numbers of steps and epochs; now they are shares of the run's."""
+    stages, length, epochs = flat.get("stages") or [], flat.get("length"), flat.get("epochs")
+    if not (isinstance(length, int) and isinstance(epochs, int) and length and epochs):
+        return []
+    try:
+        return [[steps / length, share / epochs] for steps, share in stages]
+    except (TypeError, ValueError):
+        return []
