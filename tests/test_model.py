@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import r2_score
 
 from gradsieve.data import Scaling, Sequences, from_arrays
 from gradsieve.errors import InvalidArgument, InvalidFile
@@ -78,3 +81,31 @@ def test_r_squared_is_one_for_truth_and_zero_for_the_mean() -> None:
     targets = np.array([[1.0, 5], [2, 7], [6, 0]])
     assert r_squared(targets, targets) == 1
     assert r_squared(np.broadcast_to(targets.mean(axis=0), (3, 2)), targets) == pytest.approx(0)
+
+
+@given(
+    exponent=st.integers(-1020, 1000),
+    offset=st.floats(-100, 100),
+    seed=st.integers(0, 2**32),
+    error=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
+)
+def test_r_squared_does_not_depend_on_the_unit(exponent, offset, seed, error) -> None:
+    rng = np.random.default_rng(seed)
+    targets = rng.normal(size=(7, 2)) + offset
+    outputs = targets + error * rng.normal(size=(7, 2))
+    expected = r2_score(targets, outputs)
+    assert r_squared(outputs, targets) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    unit = 2.0**exponent  # exact: nothing but the unit changes
+    assert r_squared(outputs * unit, targets * unit) == r_squared(outputs, targets)
+
+
+@given(value=st.floats(allow_nan=False, allow_infinity=False), count=st.integers(1, 9))
+def test_r_squared_of_a_constant_target_is_one_where_it_is_met_and_else_zero(value, count) -> None:
+    targets = np.full((count, 1), value)
+    assert r_squared(targets, targets) == 1
+    assert r_squared(np.nextafter(targets, 0 if value else 1), targets) == 0
+
+
+def test_an_error_beyond_floats_is_no_nan() -> None:
+    targets = np.array([[1e-200], [2e-200]])
+    assert r_squared(np.full((2, 1), 1e300), targets) == -np.inf

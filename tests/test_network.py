@@ -1,5 +1,6 @@
 """The network: five views of one vector, its initial values, its file."""
 
+import copy
 import json
 import pickle
 import struct
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
 
 import gradsieve as gs
+from gradsieve.model import Model
 from gradsieve.network import FIELDS, FORMAT, field_shapes
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 7), st.integers(1, 4))
@@ -48,6 +50,100 @@ def test_a_copy_and_another_dtype_share_nothing():
         other.flat[:] = 0
         assert other.output == "linear"
     assert net.flat.any()
+
+
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **{
+        f"pickle-{protocol}": lambda value, protocol=protocol: pickle.loads(
+            pickle.dumps(value, protocol)
+        )
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)
+    },
+}
+
+
+def holders():
+    """Everything public that holds weights, each with the way to them."""
+    net = gs.SRN.random(2, 3, 2, output="linear", seed=3)
+    u, t = np.ones((4, 2, 2), np.float32), np.zeros((2, 2), np.float32)
+    yield "Weights", net.like(net.flat.copy()), lambda value: value
+    yield "SRN", net, lambda value: value
+    yield "float64", net.astype(np.float64), lambda value: value
+    yield "Model", Model.of(net), lambda value: value.net
+    yield "nested", {"nets": [net, net]}, lambda value: value["nets"][1]
+    flow = gs.backpropagate(net, u, t, engine="reference")
+    yield "gradient", flow, lambda value: value.gradient
+    yield "flow", flow, lambda value: value.net
+    yield "kernel's gradient", gs.backpropagate(net, u, t).gradient, lambda value: value
+
+
+@pytest.mark.parametrize("way", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize(("held", "weights"), [(h, w) for _, h, w in holders()],
+                         ids=[name for name, *_ in holders()])  # fmt: skip
+def test_fields_of_every_copy_are_views_of_its_own_flat(held, weights, way):
+    before = weights(held)
+    after = weights(way(held))
+    assert type(after) is type(before)
+    assert (after.dtype, getattr(after, "output", 0)) == (
+        before.dtype,
+        getattr(before, "output", 0),
+    )
+    assert after.flat.tobytes() == before.flat.tobytes()
+    for name, shape in zip(FIELDS, field_shapes(after.inputs, after.hidden, after.outputs),
+                           strict=True):  # fmt: skip
+        field = getattr(after, name)
+        assert field.shape == shape
+        assert np.shares_memory(field, after.flat)
+    if way is not copy.copy:
+        assert not np.shares_memory(after.flat, before.flat)
+
+
+@pytest.mark.parametrize("way", COPIES.values(), ids=COPIES)
+def test_what_is_written_to_a_copy_is_what_it_saves_and_exports(tmp_path, way):
+    net = way(gs.SRN.random(2, 3, 2, seed=1))
+    net.flat[:] = np.arange(net.flat.size)
+    net.save(tmp_path / "net.safetensors")
+    assert np.array_equal(gs.SRN.load(tmp_path / "net.safetensors").flat, np.arange(net.flat.size))
+
+
+@given(sizes=SIZES, name=st.sampled_from(FIELDS))
+def test_an_assigned_field_is_part_of_flat(sizes, name):
+    net = gs.SRN.random(*sizes, seed=0)
+    setattr(net, name, np.full(getattr(net, name).shape, 7.0))
+    assert (net.flat == 7).sum() == getattr(net, name).size
+    net.flat = np.arange(net.flat.size)
+    assert getattr(net, name).ravel()[0] in np.arange(net.flat.size)
+    assert np.shares_memory(getattr(net, name), net.flat)
+    with pytest.raises(ValueError, match="broadcast"):
+        setattr(net, name, np.ones(net.flat.size + 1))
+
+
+@given(
+    variance=st.floats(0, 1e308),
+    gain=st.floats(0, 1e308),
+    bias_spread=st.floats(0, 1e308),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_a_random_network_is_finite_or_refused(variance, gain, bias_spread, dtype):
+    try:
+        net = gs.SRN.random(
+            2, 3, 2, variance=variance, gain=gain, bias_spread=bias_spread, dtype=dtype
+        )
+    except gs.InvalidArgument:
+        assert max(variance, gain, bias_spread) > 1e30
+    else:
+        assert np.isfinite(net.flat).all()
+
+
+def test_weights_that_float32_cannot_hold_are_not_rounded_to_infinity():
+    net = gs.SRN.random(2, 3, 2, variance=1e100, dtype=np.float64)
+    with pytest.raises(gs.InvalidArgument, match="exceed what float32 holds"):
+        net.astype(np.float32)
+    for dtype in (np.float16, np.int32, bool):
+        with pytest.raises(gs.InvalidArgument, match="it may be float32 or float64"):
+            net.astype(dtype)
 
 
 @given(

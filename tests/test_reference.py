@@ -11,7 +11,7 @@ import pytest
 
 import gradsieve as gs
 from gradsieve.reference import forward
-from oracles import decimal_change, every_engine, random_problem, random_update
+from oracles import Autograd, decimal_change, every_engine, random_problem, random_update
 
 T = 1000
 
@@ -113,3 +113,27 @@ def test_weights_that_overflow_are_reported_as_not_finite_and_never_raise(engine
     change = gs.norm_change(flow, net.like(net.flat * 1e100))
     assert math.isnan(change.Q) or not math.isfinite(change.Q)
     assert not gs.Sieve(q_range=(-1, 1)).judge(change).keep
+
+
+@pytest.mark.parametrize("output", ["softmax", "linear"])
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize(("hidden", "scale"), [(1, 1000.0), (1, 100.0), (3, 300.0), (5, 30.0)])
+def test_saturated_units_with_a_target_at_every_step_have_a_finite_gradient(
+    hidden, scale, unequal, output
+):
+    """A later delta of 10 to the minus hundreds must not decide the units of a step's own error."""
+    for seed in range(12):
+        net, u, t, starts = random_problem(
+            seed, 60, 2, 2, hidden, 2, output, per_step=True, unequal=unequal
+        )
+        u *= scale
+        reference, native = (
+            gs.backpropagate(net, u, t, engine=engine, starts=starts).gradient.flat
+            for engine in ("reference", "native")
+        )
+        assert np.isfinite(reference).all()
+        np.testing.assert_allclose(native, reference, rtol=1e-9, atol=1e-12)
+        truth = Autograd(net, u, t, starts)
+        np.testing.assert_allclose(
+            reference, truth.gradient_of(truth.loss), rtol=1e-6, atol=1e-9 * scale
+        )

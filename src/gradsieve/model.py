@@ -153,10 +153,19 @@ class Model:
 
 
 def r_squared(outputs: Array, targets: Array) -> float:
-    """1 − squared error over squared spread, mean over targets; 0 is what a constant scores."""
-    error = ((outputs - targets) ** 2).sum(axis=0)
-    spread = ((targets - targets.mean(axis=0)) ** 2).sum(axis=0)
-    ratio = np.divide(error, spread, out=(error > 0).astype(np.float64), where=spread > 0)
+    """1 − squared error over squared spread, mean over targets; 0 is what a constant scores.
+
+    Both are in units of the largest target, so that no square overflows or vanishes. A target that
+    never changes scores 1 where the outputs meet it, otherwise 0.
+    """
+    units = np.frexp(np.abs(targets).max(axis=0))[1]
+    missed = (outputs != targets).any(axis=0).astype(np.float64)
+    with np.errstate(over="ignore"):  # an error that no float holds scores minus infinity
+        outputs, targets = np.ldexp(outputs, -units), np.ldexp(targets, -units)
+        error = ((outputs - targets) ** 2).sum(axis=0)
+        offsets = targets - targets[0]  # exactly 0 for a constant, whose mean may be rounded
+        spread = ((offsets - offsets.mean(axis=0)) ** 2).sum(axis=0)
+        ratio = np.divide(error, spread, out=missed, where=spread > 0)
     return float((1 - ratio).mean())
 
 

@@ -62,13 +62,28 @@ class Weights:
         )
 
     def _adopt(self, flat: Array, sizes: tuple[int, int, int]) -> None:
+        bind = object.__setattr__
         self.inputs, self.hidden, self.outputs = sizes
-        self.flat = flat
+        bind(self, "flat", flat)
         start = 0
         for name, shape in zip(FIELDS, field_shapes(*sizes), strict=True):
             stop = start + math.prod(shape)
-            setattr(self, name, flat[start:stop].reshape(shape))
+            bind(self, name, flat[start:stop].reshape(shape))
             start = stop
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assigning an array writes its values: a new array would no longer be a view of `flat`."""
+        if name == "flat" or name in FIELDS:
+            getattr(self, name)[...] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> tuple[Array, tuple[int, int, int]]:
+        return self.flat, (self.inputs, self.hidden, self.outputs)
+
+    def __setstate__(self, state: tuple[Array, tuple[int, int, int]]) -> None:
+        """Copies and unpickled weights cut their fields from their own `flat`."""
+        self._adopt(*state)
 
     def like(self, flat: Array) -> Weights:
         """Plain `Weights` of these sizes over another flat vector, which is not copied."""
@@ -117,6 +132,13 @@ class SRN(Weights):
         if not np.isfinite(self.flat).all():
             raise InvalidArgument("network weights contain NaN or infinity")
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return *super().__getstate__(), self.output
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        *weights, self.output = state
+        super().__setstate__(tuple(weights))  # type: ignore[arg-type]
+
     @classmethod
     def random(
         cls,
@@ -162,17 +184,31 @@ class SRN(Weights):
         }
         if recurrent == "identity":
             values["w_rec"] = np.eye(hidden)
-        values["w_rec"] *= gain
-        values["w_in"] *= input_gain
-        if bias_spread:
-            values["b"] = generator.standard_normal(hidden) * bias_spread
-        return cls(**values, output=output).astype(dtype)
+        with np.errstate(over="ignore"):  # refused below, where weights are not finite
+            values["w_rec"] *= gain
+            values["w_in"] *= input_gain
+            if bias_spread:
+                values["b"] = generator.standard_normal(hidden) * bias_spread
+        try:
+            return cls(**values, output=output).astype(dtype)
+        except InvalidArgument as error:
+            given = {"variance": variance} | {name: size for name, size in factors.items() if size}
+            said = ", ".join(f"{name}={value:g}" for name, value in given.items())
+            raise InvalidArgument(f"{error}: they are drawn with {said}") from error
 
     def copy(self) -> SRN:
         return self.replaced(self.flat.copy())
 
     def astype(self, dtype: DTypeLike) -> SRN:
-        return self.replaced(self.flat.astype(dtype))
+        """A copy in float32 or float64."""
+        wanted = np.dtype(dtype)
+        if wanted not in (np.float32, np.float64):
+            raise InvalidArgument(f"dtype is {wanted}; it may be float32 or float64")
+        with np.errstate(over="ignore"):
+            flat = self.flat.astype(wanted)
+        if wanted != self.dtype and not np.isfinite(flat).all():
+            raise InvalidArgument(f"network weights exceed what {wanted} holds")
+        return self.replaced(flat)
 
     def replaced(self, flat: Array) -> SRN:
         """A network of this shape and output over another flat vector, which is not copied."""

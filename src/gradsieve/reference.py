@@ -95,19 +95,17 @@ class ReferenceFlow(Flow):
         delta = np.zeros_like(D)
         exponents = np.zeros(steps, dtype=np.int64)
         for n in range(steps, 0, -1):
-            back = np.zeros_like(D[0])
-            exponent = 0
+            back, exponent = np.zeros_like(D[0]), 0
             if n < steps:
-                back = delta[n] @ net.w_rec.T
-                exponent = exponents[n]
+                back, exponent = _in_units(delta[n] @ net.w_rec.T, int(exponents[n]))
             if self.per_step or n == steps:
                 e = self.errors[n - 1] if self.per_step else self.errors
-                back = back + np.ldexp(e @ net.w_out.T, -exponent)
-            row = back * D[n - 1]
-            largest = np.abs(row).max()
-            shift = int(np.frexp(largest)[1]) if np.isfinite(largest) and largest > 0 else 0
-            delta[n - 1] = np.ldexp(row, -shift)
-            exponents[n - 1] = exponent + shift
+                own, units = _in_units(e @ net.w_out.T, 0)
+                # In the units of the later deltas, where those have vanished, it would overflow.
+                larger = units if not back.any() or (own.any() and units > exponent) else exponent
+                back = np.ldexp(back, exponent - larger) + np.ldexp(own, units - larger)
+                exponent = larger
+            delta[n - 1], exponents[n - 1] = _in_units(back * D[n - 1], exponent)
         self.scaled_deltas, self.exponents = delta, exponents
         true = self.deltas
         z, u = self.states, self.u
@@ -289,6 +287,13 @@ class ReferenceFlow(Flow):
         products: Array = (true * carried).sum(axis=(0, 2))
         products += (e_out * (z_out @ direction.w_out + direction.b_out)).sum(axis=(0, 2))
         return products
+
+
+def _in_units(values: Array, exponent: int) -> tuple[Array, int]:
+    """These values times 2**exponent, the largest brought into [½, 1), and their new exponent."""
+    largest = np.abs(values).max()
+    shift = int(np.frexp(largest)[1]) if np.isfinite(largest) and largest > 0 else 0
+    return np.ldexp(values, -shift), exponent + shift
 
 
 def _over(values: Array, norms: Array) -> Array:
