@@ -15,6 +15,8 @@ Everything is JSON or safetensors: a file from a stranger can be read, never run
 from __future__ import annotations
 
 import json
+import math
+import os
 import platform
 import sys
 from dataclasses import asdict, dataclass
@@ -25,17 +27,18 @@ import numpy as np
 
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.files import (
+    open_file,
     parse_object,
-    read_tensors,
+    read_file,
     remove_leftovers,
-    tensor_bytes,
     write_atomically,
 )
 from gradsieve.network import Array
+from gradsieve.tensors import read_tensors, tensor_bytes
 from gradsieve.training.retreat import Refuge
 
 FORMAT = "gradsieve-run-1"
-CHECKPOINT_FORMAT = "gradsieve-checkpoint-1"
+CHECKPOINT_FORMAT = "gradsieve-checkpoint-2"
 FILES = (
     "run.json",
     "history.jsonl",
@@ -107,16 +110,15 @@ class RunFolder:
         """The file's object, or None if there is no such file."""
         path = self / name
         try:
-            return parse_object(path, path.read_bytes())
+            return parse_object(path, read_file(path))
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
 
     def append_history(self, record: dict[str, Any]) -> None:
         try:
-            with (self / "history.jsonl").open("a") as file:
-                file.write(json.dumps(record) + "\n")
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with open_file(self / "history.jsonl", flags) as file:
+                file.write((json.dumps(record) + "\n").encode())
         except OSError as error:
             raise GradsieveError(
                 f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
@@ -126,18 +128,16 @@ class RunFolder:
         """All whole records; a torn or foreign line is passed over."""
         path = self / "history.jsonl"
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_file(path).splitlines()
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
         records = []
         for line in lines:
             try:
                 record = parse_object(path, line)
             except InvalidFile:
                 continue
-            if isinstance(record.get("epoch"), int):
+            if type(record.get("epoch")) is int:
                 records.append(record)
         return records
 
@@ -173,15 +173,15 @@ class RunFolder:
         names = (*ARRAYS, *scaling, *held)
         arrays, metadata = read_tensors(path, names, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
-            dtype = np.dtype(float) if name.endswith(MEAN_SQUARE) else like.dtype
+            square = name.endswith(MEAN_SQUARE)
+            dtype = np.dtype(float) if square else like.dtype
             if array.shape != like.shape or array.dtype != dtype:
                 raise InvalidFile(
                     f"{path}: {name} is {array.dtype}{array.shape}, but the network has weights "
                     f"for {dtype}{like.shape}"
                 )
-        seen = metadata.get("seen", "0")
-        if not seen.isdigit():
-            raise InvalidFile(f"{path}: it has seen {seen!r} gradients; that must be a number")
+            if not ((array >= 0) if square else np.isfinite(array)).all():
+                raise InvalidFile(f"{path}: {name} holds values that no run can have")
         refuge = None
         if retreats:
             weights, mean_square = (
@@ -190,12 +190,24 @@ class RunFolder:
             told = parse_object(path, metadata.get("refuge"))
             refuge = _refuge(path, weights, mean_square, told)
         progress = parse_object(path, metadata.get("progress"))
+        seen = metadata.get("seen", "0")
+        if not (seen.isascii() and seen.isdigit() and len(seen) < 20):
+            raise InvalidFile(f"{path}: it has seen {seen[:60]!r} gradients; that must be a number")
         return Checkpoint(**arrays, progress=progress, seen=int(seen), refuge=refuge)
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:
     """What a checkpoint says of where the run goes back to."""
     kinds = {"seen": (int,), "loss": (int, float), "stage": (int, type(None)), "share": (float,)}
-    if set(told) != set(kinds) or not all(type(told[name]) in kinds[name] for name in kinds):
-        raise InvalidFile(f"{path}: its refuge is {told}; it must have {', '.join(kinds)}")
+    typed = set(told) == set(kinds) and all(type(told[name]) in kinds[name] for name in kinds)
+    if not (
+        typed
+        and told["seen"] >= 0
+        and not math.isnan(told["loss"])
+        and (told["stage"] is None or told["stage"] > 0)
+        and 0 < told["share"] <= 1
+    ):
+        raise InvalidFile(
+            f"{path}: its refuge is {str(told)[:200]}; it must have {', '.join(kinds)} of a run"
+        )
     return Refuge(weights, mean_square, **told)

@@ -11,6 +11,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.files import sole_owner
 from gradsieve.flow import horizon_within
 from gradsieve.network import SRN
 from gradsieve.training.data import Task, draw, draw_stage
@@ -81,8 +83,10 @@ def run_one(
             f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
-    training = _Training(net, stepper(net.copy(), settings), task, settings, folder, about or {})
-    return training.run(on_record or (lambda record: None), stop or threading.Event())
+    training = _Training(net, stepper(net.copy(), settings), task, settings, folder)
+    with nullcontext() if folder is None else sole_owner(folder, "training"):
+        training.begin(net, about or {})
+        return training.run(on_record or (lambda record: None), stop or threading.Event())
 
 
 class _Training:
@@ -93,7 +97,6 @@ class _Training:
         task: Task,
         settings: Settings,
         folder: Path | None,
-        about: dict[str, Any],
     ) -> None:
         self.task, self.settings, self.stepper = task, settings, stepper
         self.best = net.copy()
@@ -111,6 +114,8 @@ class _Training:
             for sequences in (self.data.train, *self.stages.values()):
                 horizon_within(sequences.u.shape[1], settings.sieve.horizon)
         self.folder = RunFolder(folder) if folder is not None else None
+
+    def begin(self, net: SRN, about: dict[str, Any]) -> None:
         if self.folder is not None:
             self._open(self.folder, net, about)
         self.checkpoint = self._snapshot()
