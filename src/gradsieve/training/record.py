@@ -14,6 +14,7 @@ Everything is JSON or safetensors: a file from a stranger can be read, never run
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -63,6 +64,7 @@ class Checkpoint:
     mean_square: Array | None = None  # of the gradients, and how many: see `Scaling`
     seen: int = 0
     refuge: Refuge | None = None  # what the run goes back to: see `Retreat`
+    history: str = ""  # checksum of the history up to here
 
 
 def versions() -> dict[str, str]:
@@ -84,6 +86,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._history = hashlib.sha256()
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -115,14 +118,16 @@ class RunFolder:
             return None
 
     def append_history(self, record: dict[str, Any]) -> None:
+        line = _line(record)
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             with open_file(self / "history.jsonl", flags) as file:
-                file.write((json.dumps(record) + "\n").encode())
+                file.write(line)
         except OSError as error:
             raise GradsieveError(
                 f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
             ) from error
+        self._history.update(line)
 
     def read_history(self) -> list[dict[str, Any]]:
         """All whole records; a torn or foreign line is passed over."""
@@ -141,16 +146,30 @@ class RunFolder:
                 records.append(record)
         return records
 
-    def rewind_history(self, epoch: int) -> list[dict[str, Any]]:
+    def rewind_history(self, epoch: int, checksum: str | None = None) -> list[dict[str, Any]]:
         """Drop what lies after the checkpoint, so that going on writes it anew."""
         records = [record for record in self.read_history() if record["epoch"] <= epoch]
-        lines = "".join(json.dumps(record) + "\n" for record in records)
+        lines = b"".join(_line(record) for record in records)
+        history = hashlib.sha256(lines)
+        if checksum is not None and history.hexdigest() != checksum:
+            raise InvalidFile(
+                f"{self / 'history.jsonl'}: not the history that the checkpoint goes on from; it "
+                "is damaged, so choose another output folder, or remove this one"
+            )
         write_atomically(self / "history.jsonl", lines)
+        self._history = history
         return records
+
+    def history_checksum(self) -> str:
+        return self._history.hexdigest()
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
-        metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
+        metadata = {
+            "format": CHECKPOINT_FORMAT,
+            "progress": json.dumps(checkpoint.progress),
+            "history": checkpoint.history,
+        }
         if checkpoint.mean_square is not None:
             arrays[MEAN_SQUARE] = checkpoint.mean_square
             metadata["seen"] = str(checkpoint.seen)
@@ -159,7 +178,20 @@ class RunFolder:
             held = {name: refuge.pop(name) for name in ("weights", MEAN_SQUARE)}
             arrays |= {REFUGE + name: array for name, array in held.items() if array is not None}
             metadata["refuge"] = json.dumps(refuge)
+        self._sync_history()
         write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
+
+    def _sync_history(self) -> None:
+        """A loss of power must not leave a checkpoint whose history is lost."""
+        try:
+            with open_file(self / "history.jsonl", os.O_WRONLY | os.O_APPEND) as file:
+                os.fsync(file.fileno())
+        except FileNotFoundError:
+            pass  # nothing was validated yet
+        except OSError as error:
+            raise GradsieveError(
+                f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
+            ) from error
 
     def load_checkpoint(
         self, like: Array, scaled: bool = False, retreats: bool = False
@@ -193,7 +225,15 @@ class RunFolder:
         seen = metadata.get("seen", "0")
         if not (seen.isascii() and seen.isdigit() and len(seen) < 20):
             raise InvalidFile(f"{path}: it has seen {seen[:60]!r} gradients; that must be a number")
-        return Checkpoint(**arrays, progress=progress, seen=int(seen), refuge=refuge)
+        history = metadata.get("history", "")
+        return Checkpoint(
+            **arrays, progress=progress, seen=int(seen), refuge=refuge, history=history
+        )
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    """A line of a history: the same bytes again, once it was read."""
+    return (json.dumps(record) + "\n").encode()
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:

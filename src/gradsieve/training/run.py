@@ -155,7 +155,7 @@ class _Training:
         if self.retreat is not None and found.refuge is not None:
             self.retreat.refuge = found.refuge
         self.best.flat[:] = found.best
-        self.history = folder.rewind_history(self.progress.epoch)
+        self.history = folder.rewind_history(self.progress.epoch, found.history)
 
     def run(self, on_record: Callable[[dict[str, Any]], None], stop: threading.Event) -> Run:
         settings, progress = self.settings, self.progress
@@ -259,6 +259,7 @@ class _Training:
             best=self.best.flat.copy(),
             progress=dict(vars(self.progress)),
             refuge=None if self.retreat is None else self.retreat.refuge,
+            history="" if self.folder is None else self.folder.history_checksum(),
         )
 
     def _finish(self, stopped: Stopped) -> Run:
