@@ -13,13 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gradsieve as gs
-from gradsieve.files import (
-    parse_object,
-    read_tensors,
-    remove_leftovers,
-    tensor_bytes,
-    write_atomically,
-)
+from gradsieve.files import parse_object, remove_leftovers, write_atomically
+from gradsieve.tensors import read_tensors, tensor_bytes
 
 WRITES_FOR_EVER = """
 import sys

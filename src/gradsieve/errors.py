@@ -1,12 +1,17 @@
 """What goes wrong, said in one place: every error that gradsieve raises on purpose.
 
-A `GradsieveError` names the argument or file, what it was and what it may be. The command line
-prints its message without a traceback and exits with 2.
+A `GradsieveError` names the argument or file, what it was and what it may be, in one line of
+printable text. The command line prints its message without a traceback and exits with 2.
 """
+
+from gradsieve.text import one_line
 
 
 class GradsieveError(Exception):
     """Base class of every error that gradsieve raises on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InvalidArgument(GradsieveError, ValueError):

@@ -1,29 +1,97 @@
 """Files: written so that they are there whole or not at all, and read without trust.
 
-Weights are safetensors and everything else is JSON, so a file from a stranger can be read but
-never run; whatever is wrong with one is an `InvalidFile`.
+Only regular files are opened: a pipe or a device under a file's name is refused, and never waited
+for. Everything that gradsieve stores is JSON or safetensors (`gradsieve.tensors`), so a file from a
+stranger can be read but never run; whatever is wrong with one is an `InvalidFile`.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import struct
+import re
+import stat
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_safetensors
+from typing import IO, Any
 
 from gradsieve.errors import GradsieveError, InvalidFile
+
+HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")  # escapes of JSON that are none by themselves
+
+
+def open_file(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> IO[bytes]:
+    """Open a regular file, never waiting for one; `OSError` and `InvalidFile` say what is wrong."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISREG(kind):
+        return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "ab")
+    os.close(handle)
+    what = "a folder" if stat.S_ISDIR(kind) else "a pipe or a device"
+    raise InvalidFile(f"{path}: is {what}; it must be a file")
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no reader should open: it is missing, unreadable or not a file."""
+    try:
+        open_file(path).close()
+    except FileNotFoundError as error:
+        raise InvalidFile(f"{path}: no such file") from error
+    except OSError as error:
+        raise InvalidFile(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """All of a file; a missing one stays a `FileNotFoundError`."""
+    try:
+        with open_file(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidFile(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+@contextmanager
+def sole_owner(folder: Path, doing: str, patience: float = 5.0) -> Iterator[None]:
+    """Hold the lock of a folder, which leaves no file and goes with the process.
+
+    A killed process's workers may hold it for a second more, hence the patience. Where the file
+    system has no locks for folders (some network file systems), nothing is locked.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise GradsieveError(f"{folder}: cannot be used ({error.strerror or error})") from error
+    until = time.monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > until:
+                    raise GradsieveError(
+                        f"{folder}: another process is {doing} there; wait for it, or choose "
+                        "another folder"
+                    ) from error
+                time.sleep(0.05)
+                continue
+            except OSError:
+                pass
+            break
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Replace `path` by `content`; a crash, a full disk or a kill leaves the old file as it was."""
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,42 +122,25 @@ def _prefix(path: Path) -> str:
     return f".{path.name}.partial-"
 
 
-def tensor_bytes(arrays: dict[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
-    """A safetensors file, the same bytes every time.
-
-    The library writes metadata in an order that changes from process to process, so here it is put
-    into the header afterwards, sorted.
-    """
-    plain = to_safetensors(arrays)
-    (size,) = struct.unpack("<Q", plain[:8])
-    header = {"__metadata__": dict(sorted(metadata.items())), **json.loads(plain[8 : 8 + size])}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # the arrays stay aligned to 8 bytes
-    return struct.pack("<Q", len(text)) + text + plain[8 + size :]
+def parse_json(content: str | bytes) -> Any:
+    """JSON, in which half a character (a lone surrogate, which no file can hold) becomes U+FFFD."""
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    value = json.loads(raw)
+    return _whole_characters(value) if HALF_CHARACTER.search(raw) else value
 
 
-def read_tensors(
-    path: str | os.PathLike[str], names: Iterable[str], file_format: str, kind: str
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """These arrays of a safetensors file of ours, and its metadata."""
-    try:
-        with safe_open(os.fspath(path), framework="np") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != file_format:
-                raise InvalidFile(f"{path}: a safetensors file, but not a gradsieve {kind}")
-            return {name: file.get_tensor(name) for name in names}, metadata
-    except FileNotFoundError as error:
-        raise InvalidFile(f"{path}: no such file") from error
-    except (SafetensorError, OSError) as error:
-        raise InvalidFile(f"{path}: not a readable gradsieve {kind} ({error})") from error
-    except (TypeError, AttributeError) as error:  # safetensors, for types that NumPy lacks
-        raise InvalidFile(f"{path}: holds numbers of an unknown type ({error})") from error
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(part) for key, part in value.items()}
+    return [_whole_characters(part) for part in value] if isinstance(value, list) else value
 
 
 def parse_object(path: str | os.PathLike[str], text: str | bytes | None) -> dict[str, Any]:
     """The JSON object that was found in this file."""
     try:
-        value = json.loads(text or "")
+        value = parse_json(text or "")
     except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path}: not readable as JSON ({error})") from error
     if not isinstance(value, dict):

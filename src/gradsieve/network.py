@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gradsieve.errors import InvalidArgument, InvalidFile
-from gradsieve.files import parse_object, read_tensors, tensor_bytes, write_atomically
+from gradsieve.files import parse_object, write_atomically
 from gradsieve.start import Start, as_start
+from gradsieve.tensors import read_tensors, tensor_bytes
 
 Array = NDArray[Any]
 Output = Literal["softmax", "linear"]
@@ -205,7 +206,9 @@ class SRN(Weights):
     @classmethod
     def load_with_extra(cls, path: str | os.PathLike[str]) -> tuple[Self, dict[str, Any]]:
         """The network and the `extra` that was saved with it."""
-        values, metadata = read_tensors(path, FIELDS, FORMAT, "network")
+        values, metadata = read_tensors(path, FIELDS, FORMAT, "network", unsealed=True)
+        if unknown := set(metadata) - {"format", "output", "extra"}:
+            raise InvalidFile(f"{path}: holds {min(unknown)!r}, which no gradsieve network does")
         try:
             net = cls(**values, output=metadata.get("output"))  # type: ignore[arg-type]
         except InvalidArgument as error:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
 
 import gradsieve as gs
+from gradsieve.tensors import tensor_bytes
 from gradsieve.training.progress import Progress
 from gradsieve.training.record import CHECKPOINT_FORMAT, FILES, Checkpoint, RunFolder
 from gradsieve.training.retreat import Refuge
@@ -91,37 +92,65 @@ def counters(**changed):
 
 
 ZEROS = {name: np.zeros_like(NET.flat) for name in ("weights", "velocity", "best")}
+WHOLE = {"format": CHECKPOINT_FORMAT, "progress": counters()}
+WRONG_COUNTERS = [
+    {"epoch": "1"}, {"epoch": None}, {"epoch": -1}, {"epoch": 1.5}, {"epoch": True},
+    {"epoch": [1]}, {"more": 1}, {"updates": -3}, {"kept": 1}, {"best_epoch": 7},
+    {"validations": 2}, {"nonfinite": 1}, {"stalls": 0.0}, {"best_accuracy": 2},
+    {"best_accuracy": float("nan")}, {"best_accuracy": "²"}, {"best_loss": -1.0},
+    {"best_loss": float("nan")}, {"seconds": -1.0}, {"seconds": float("inf")},
+]  # fmt: skip
+
+
+def one(value):
+    changed = NET.flat.copy()
+    changed[3] = value
+    return changed
 
 
 @pytest.mark.parametrize(
-    ("arrays", "metadata"),
+    ("arrays", "metadata", "names"),
     [
-        (ZEROS, None),
-        (ZEROS, {"format": "another"}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "{"}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "[]"}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": "{}"}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(epoch="1")}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(epoch=None)}),
-        (ZEROS, {"format": CHECKPOINT_FORMAT, "progress": counters(more=1)}),
-        ({"weights": NET.flat}, {"format": CHECKPOINT_FORMAT, "progress": counters()}),
-        (
-            ZEROS | {"best": np.zeros(3, np.float32)},
-            {"format": CHECKPOINT_FORMAT, "progress": counters()},
-        ),
-        (
-            ZEROS | {"best": NET.flat.astype(np.float64)},
-            {"format": CHECKPOINT_FORMAT, "progress": counters()},
-        ),
+        (ZEROS, {"format": "another"}, "not a gradsieve-checkpoint-2"),
+        (ZEROS, {"format": "gradsieve-checkpoint-1"}, "not a gradsieve-checkpoint-2"),
+        (ZEROS, {"format": CHECKPOINT_FORMAT}, "JSON"),
+        (ZEROS, WHOLE | {"progress": "{"}, "JSON"),
+        (ZEROS, WHOLE | {"progress": "[]"}, "JSON object"),
+        (ZEROS, WHOLE | {"progress": "{}"}, "counters"),
+        *((ZEROS, WHOLE | {"progress": counters(**wrong)}, r"its \w+") for wrong in WRONG_COUNTERS),
+        *((ZEROS, WHOLE | {"seen": seen}, "gradients") for seen in ("²", "-1", "1.5", "")),
+        (ZEROS, WHOLE | {"history": "0" * 64}, "history"),
+        ({"weights": NET.flat}, WHOLE, "velocity"),
+        *((ZEROS | {name: one(value)}, WHOLE, name)
+          for name in ZEROS for value in (np.nan, np.inf, -np.inf)),
+        (ZEROS | {"best": np.zeros(3, np.float32)}, WHOLE, "best"),
+        (ZEROS | {"best": NET.flat.astype(np.float64)}, WHOLE, "best"),
     ],
-)
-def test_a_foreign_checkpoint_is_refused_and_kept(finished, arrays, metadata):
-    (finished / "checkpoint.safetensors").write_bytes(to_safetensors(arrays, metadata))
+)  # fmt: skip
+def test_a_foreign_checkpoint_is_refused_by_name_and_kept(finished, arrays, metadata, names):
+    (finished / "checkpoint.safetensors").write_bytes(tensor_bytes(arrays, metadata))
     before = everything(finished)
-    with pytest.raises(gs.InvalidFile, match=r"checkpoint\.safetensors"):
+    with pytest.raises(gs.InvalidFile, match=names):
         gs.train(NET, TASK, **SMALL, folder=finished)
     assert everything(finished) == before
+
+
+def test_a_checkpoint_without_a_checksum_is_refused(finished):
+    (finished / "checkpoint.safetensors").write_bytes(to_safetensors(ZEROS, WHOLE))
+    with pytest.raises(gs.InvalidFile, match="checksum"):
+        gs.train(NET, TASK, **SMALL, folder=finished)
+
+
+def test_a_changed_history_is_refused_and_kept(finished):
+    path = finished / "history.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    for changed in (b"", first, second, first + second.replace(b'"kept": ', b'"kept": 1'),
+                    first + first + second, second + first):  # fmt: skip
+        path.write_bytes(changed)
+        before = everything(finished)
+        with pytest.raises(gs.InvalidFile, match=r"history\.jsonl: not the history"):
+            gs.train(NET, TASK, **SMALL, folder=finished)
+        assert everything(finished) == before
 
 
 @pytest.mark.parametrize(

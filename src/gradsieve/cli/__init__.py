@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 
 import typer
-from rich.console import Console
 
 from gradsieve.cli.bench import bench
+from gradsieve.cli.console import Console
 from gradsieve.cli.demo import demo
 from gradsieve.cli.diagnose import diagnose
 from gradsieve.cli.export import export
@@ -54,7 +54,7 @@ def main() -> None:
         app()
     except GradsieveError as error:
         console = Console(stderr=True, highlight=False)
-        console.print(f"gradsieve: {error}", markup=False, style="red", soft_wrap=True)
+        console.print(f"gradsieve: {error}", style="red", soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("gradsieve: interrupted")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gradsieve.bench import Measurement
+from gradsieve.cli.console import Console
 from gradsieve.errors import MissingExtra
 from gradsieve.files import write_atomically
 

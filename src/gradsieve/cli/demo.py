@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gradsieve import tasks
+from gradsieve.cli.console import Console
 from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.network import SRN
 from gradsieve.report import write_report

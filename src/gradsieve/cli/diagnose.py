@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from gradsieve.cli.console import Console
 from gradsieve.cli.own_data import (
     FeatureOption,
     MaxValuesOption,
@@ -63,7 +63,7 @@ def diagnose(
     console.print(found.verdict)
     console.print(_table(found, model))
     if picture is not None:
-        console.print(f"Picture: {picture}", markup=False)
+        console.print(f"Picture: {picture}")
 
 
 def _table(found: Diagnosis, model: Model) -> Table:

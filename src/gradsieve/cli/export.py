@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from gradsieve.cli.console import Console
 from gradsieve.cli.own_data import (
     FeatureOption,
     MaxValuesOption,
@@ -105,7 +105,7 @@ def export(
         print(json.dumps({"output": str(path), "format": form.value} | facts))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{path}: {said}", markup=False)
+    console.print(f"{path}: {said}")
 
 
 def _accuracy(model: Model, sequences: Sequences | None, weights: Weights) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from gradsieve.cli.console import Console
 from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.own_data import (
     FeatureOption,
@@ -175,7 +175,8 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
     value, low, high = (figures.format(x) for x in (score.value, score.low, score.high))
     console.print(
         f"{part} {what} [bold]{value}[/bold] (95 % interval {low} to {high}, {score.sequences} "
-        f"series; a constant guess scores {figures.format(task.constant_guess)})."
+        f"series; a constant guess scores {figures.format(task.constant_guess)}).",
+        markup=True,
     )
     counts = train.class_counts()
     if counts and max(counts.values()) > UNEVEN * min(counts.values()):
@@ -183,7 +184,6 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
         console.print(
             f"Classes are uneven: {most!r} has {counts[most]} training targets, {rarest!r} "
             f"{counts[rarest]}. Mean accuracy over classes: {score.balanced:.1%}.",
-            markup=False,
         )
     chosen = fitted.chosen
     console.print(
@@ -199,7 +199,5 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
         f"{reason} {count / total:.0%}" for reason, count in sieve_reasons(fitted).items()
     )
     console.print(f"The sieve kept {fitted.run.kept:.1%} of the updates ({reasons}).")
-    console.print(f"Report: {output / 'report.html'}", markup=False)
-    console.print(
-        f"Next: gradsieve export {output / NETWORK} --format c -o {output.name}.h", markup=False
-    )
+    console.print(f"Report: {output / 'report.html'}")
+    console.print(f"Next: gradsieve export {output / NETWORK} --format c -o {output.name}.h")

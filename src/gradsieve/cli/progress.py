@@ -10,8 +10,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from gradsieve.cli.console import Console
 
 
 class RunsProgress:
@@ -23,7 +24,7 @@ class RunsProgress:
         self._rows: dict[str, TaskID] = {}
         self._lock = threading.Lock()
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
             TextColumn("[bold]{task.fields[accuracy]}[/bold]"),

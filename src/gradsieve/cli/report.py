@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from gradsieve.cli.console import Console
 
 
 def report(
@@ -29,4 +30,4 @@ def report(
 
     written = write_report(runs, output, title)
     size = written.stat().st_size / 1e6
-    Console().print(f"{written} ({size:.1f} MB)", highlight=False, markup=False, soft_wrap=True)
+    Console().print(f"{written} ({size:.1f} MB)", highlight=False, soft_wrap=True)

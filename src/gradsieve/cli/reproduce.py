@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperCommand
 
+from gradsieve.cli.console import Console
 from gradsieve.cli.study_progress import StudyProgress
 from gradsieve.errors import InvalidArgument
 from gradsieve.experiments import record
@@ -136,7 +136,7 @@ def reproduce(
                         progress.begin(missing)
                         run_all(missing, store, folder, jobs, ray, watch)
                         watch([])
-            console.print(f"[bold]{name}[/bold]: writing {where}")
+            console.print(f"{name}: writing {where}")
             write(scope, store, folder, where, jobs or os.cpu_count() or 1)
     console.print(f"Tables and figures are in {where}")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,6 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from gradsieve.cli.console import Console
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import progress_of
 
@@ -28,7 +28,7 @@ class StudyProgress:
     def __init__(self, console: Console, name: str, folder: Path) -> None:
         self.console, self.name, self.folder = console, name, folder
         self._bars = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),

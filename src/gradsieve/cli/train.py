@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from gradsieve import tasks
+from gradsieve.cli.console import Console
 from gradsieve.cli.options import HighestQ, LowestQ
 from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.errors import InvalidArgument
@@ -246,7 +246,8 @@ def _say(console: Console, run: Run, chance: float, output: Path | None) -> None
     console.print(
         f"Test accuracy [bold]{run.test_accuracy:.2%}[/bold] (a constant guess scores "
         f"{chance:.1%}); best network from epoch {run.best_epoch}; {ending[run.stopped]} after "
-        f"{run.updates} updates in {run.seconds:.1f} s."
+        f"{run.updates} updates in {run.seconds:.1f} s.",
+        markup=True,
     )
     if last is not None:
         console.print(
@@ -259,4 +260,4 @@ def _say(console: Console, run: Run, chance: float, output: Path | None) -> None
         console.print(f"Its loss rose so far that it went back {often}.")
     if output is not None:
         told = f"Recorded in {output}; see it with: gradsieve report {output}"
-        console.print(told, markup=False, highlight=False, soft_wrap=True)
+        console.print(told, highlight=False, soft_wrap=True)

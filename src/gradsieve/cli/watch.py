@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from gradsieve.cli.console import Console
 from gradsieve.report.live import DEFAULT_PORT, serve
 
 
@@ -33,7 +33,6 @@ def watch(
         Console().print(
             f"Watching {folder} at {address} (Ctrl-C ends)",
             highlight=False,
-            markup=False,
             soft_wrap=True,
         )
         if browser:

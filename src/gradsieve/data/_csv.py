@@ -6,9 +6,9 @@ The separator (comma, semicolon or tab) is the one that the header holds most of
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,6 +54,7 @@ def _separator(file: IO[str]) -> str:
 
 def _chunks(source: str, reader: Any, header: list[str], columns: Columns) -> Iterator[Rows]:
     """Rows of the table, with the line on which each of them ends."""
+    place = {name: position for position, name in enumerate(header)}
     numbered = ((reader.line_num, row) for row in reader if row)
     while chunk := list(islice(numbered, rows_at_once(len(header)))):
         for line, row in chunk:
@@ -63,41 +64,56 @@ def _chunks(source: str, reader: Any, header: list[str], columns: Columns) -> It
                     "correct the line"
                 )
         lines = [line for line, _ in chunk]
-        by_name = dict(zip(header, zip(*(row for _, row in chunk), strict=True), strict=True))
+        rows = [row for _, row in chunk]
         yield Rows(
             label="line",
             numbers=lines,
             series=[
-                _short(source, line, columns.series, text.strip())
-                for line, text in zip(lines, by_name[columns.series], strict=True)
+                _short(source, line, columns.series, row[place[columns.series]].strip())
+                for line, row in chunk
             ],
             times=None
             if columns.time is None
             else [
-                _time(source, line, columns.time, text)
-                for line, text in zip(lines, by_name[columns.time], strict=True)
+                _time(source, line, columns.time, row[place[columns.time]]) for line, row in chunk
             ],
-            features=np.stack(
-                [_numbers(source, lines, name, by_name[name]) for name in columns.features or ()],
-                axis=1,
-            ),
+            features=_features(source, lines, columns.features or (), place, rows),
             targets=[
-                [
-                    _target(source, line, name, text.strip())
-                    for line, text in zip(lines, by_name[name], strict=True)
-                ]
+                [_target(source, line, name, row[place[name]].strip()) for line, row in chunk]
                 for name in columns.targets
             ],
         )
 
 
-def _numbers(source: str, lines: list[int], name: str, texts: tuple[str, ...]) -> Array:
-    """One column of numbers; a missing one is NaN, for the table to refuse by row and column."""
+def _features(
+    source: str,
+    lines: list[int],
+    names: Sequence[str],
+    place: dict[str, int],
+    rows: list[list[str]],
+) -> Array:
+    """(rows, features); all at once, and by column only where a text is not a plain number."""
+    chosen = [place[name] for name in names]
+    texts = [[row[position] for position in chosen] for row in rows]
     try:
-        if not any("_" in text for text in texts):
-            return np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
+        if not any("_" in "".join(row) for row in texts):
+            numbers = map(float, chain.from_iterable(texts))
+            flat = np.fromiter(numbers, dtype=np.float64, count=len(rows) * len(names))
+            return flat.reshape(len(rows), len(names))
     except ValueError:
         pass
+    columns = zip(*texts, strict=True)
+    return np.stack(
+        [
+            _numbers(source, lines, name, column)
+            for name, column in zip(names, columns, strict=True)
+        ],
+        axis=1,
+    )
+
+
+def _numbers(source: str, lines: list[int], name: str, texts: tuple[str, ...]) -> Array:
+    """One column of numbers; a missing one is NaN, for the table to refuse by row and column."""
     values = np.empty(len(texts))
     for position, text in enumerate(texts):
         value = number(text)

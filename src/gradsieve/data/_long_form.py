@@ -193,19 +193,20 @@ class LongForm:
     def _one_each(self, column: Array, lengths: Array, name: str) -> Array:
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         highest = np.maximum.reduceat(column, starts)
-        for series, length, start in zip(np.flatnonzero(lengths), lengths, starts, strict=True):
-            part = column[start : start + length]
-            if highest[series] < 0:
-                raise InvalidFile(
-                    f"{self._at(start)}, column {name!r}: series {self._name(series)} has no "
-                    "target; give it one on at least one of its rows, or drop it"
-                )
-            other = np.flatnonzero((part >= 0) & (part != highest[series]))
-            if other.size:
-                raise InvalidFile(
-                    f"{self._at(start + other[0])}, column {name!r}: series {self._name(series)} "
-                    "has more than one target; for a target at every row say --per step"
-                )
+        without = np.flatnonzero(highest < 0)
+        differing = np.flatnonzero((column >= 0) & (column != np.repeat(highest, lengths)))
+        if without.size and not (differing.size and differing[0] < starts[without[0]]):
+            series = int(without[0])
+            raise InvalidFile(
+                f"{self._at(starts[series])}, column {name!r}: series {self._name(series)} has no "
+                "target; give it one on at least one of its rows, or drop it"
+            )
+        if differing.size:
+            series = int(np.searchsorted(starts, differing[0], side="right")) - 1
+            raise InvalidFile(
+                f"{self._at(differing[0])}, column {name!r}: series {self._name(series)} has more "
+                "than one target; for a target at every row say --per step"
+            )
         return highest
 
     def _series_code(self, number: int, name: str) -> int:

@@ -45,18 +45,7 @@ def read_parquet(
                 table.add(rows)
     except InvalidFile:
         raise
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        OverflowError,
-        NotImplementedError,
-        RuntimeError,
-        MemoryError,
-        TypeError,
-    ) as error:
+    except Exception as error:  # Arrow raises nearly every kind of error for damaged bytes
         raise InvalidFile(
             f"{path}: not a readable Parquet file, or not a whole one ({str(error)[:200]})"
         ) from error
@@ -147,20 +136,24 @@ def _texts(path: Path, pa: Any, rows: range, name: str, batch: Any) -> Sequence[
     column = batch.column(name)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
+    known = column.indices.is_valid().to_numpy(zero_copy_only=False)
+    indices = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    # A batch has the dictionary of all batches: only its own part is converted.
+    used, places = np.unique(indices[known], return_inverse=True)
     labels: list[str | None] = []
-    for value in column.dictionary:
-        plain = value.as_py()
-        missing = plain is None or plain != plain or plain == ""
-        labels.append(None if missing else str(plain))
-    indices = column.indices.to_pylist()
-    for number, index in zip(rows, indices, strict=True):
-        text = None if index is None else labels[index]
-        if text is not None and len(text) > LONGEST_NAME:
+    for place, value in enumerate(column.dictionary.take(pa.array(used)).to_pylist()):
+        missing = value is None or value != value or value == ""
+        labels.append(None if missing else str(value))
+        if not missing and len(labels[-1] or "") > LONGEST_NAME:
+            row = rows[int(np.flatnonzero(known)[np.flatnonzero(places == place)[0]])]
             raise InvalidFile(
-                f"{path}, row {number}, column {name!r}: a text of {len(text)} characters; at most "
-                f"{LONGEST_NAME} are taken"
+                f"{path}, row {row}, column {name!r}: a text of {len(str(value))} characters; at "
+                f"most {LONGEST_NAME} are taken"
             )
-    return [None if index is None else labels[index] for index in indices]
+    texts: list[str | None] = [None] * len(indices)
+    for row, place in zip(np.flatnonzero(known).tolist(), places.tolist(), strict=True):
+        texts[row] = labels[place]
+    return texts
 
 
 def _times(path: Path, pa: Any, rows: range, name: str, column: Any) -> Sequence[int | float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
 from gradsieve.data._csv import read_csv
 from gradsieve.data._long_form import Columns
 from gradsieve.data._npz import read_npz
@@ -56,7 +58,18 @@ def read(
         raise InvalidFile(f"{file}: {what}")
     if empty:
         raise InvalidFile(f"{file}: the file is empty")
-    columns = columns or Columns()
+    if file.suffix.lower() == ".ts" and per == "step":
+        raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused by row and column
+            return _read(file, kind, per, columns or Columns(), max_values)
+    except MemoryError as error:
+        raise InvalidFile(f"{file}: needs more memory than there is; split it") from error
+
+
+def _read(
+    file: Path, kind: KindChoice, per: PerChoice, columns: Columns, max_values: int
+) -> Sequences:
     match file.suffix.lower():
         case ".npz":
             return read_npz(file, kind, per, max_values)
@@ -64,6 +77,4 @@ def read(
             return read_csv(file, columns, kind, per, max_values)
         case ".parquet" | ".pq":
             return read_parquet(file, columns, kind, per, max_values)
-    if per == "step":
-        raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
     return read_ts(file, kind, max_values)

@@ -75,8 +75,10 @@ def _assign(
     shares = np.array([1 - validation - test, validation, test])
     stratified = data.classes is not None and not data.per_step
     groups = data.targets if stratified else np.zeros(data.count, dtype=np.int64)
-    for group in np.unique(groups):
-        members = generator.permutation(np.flatnonzero(groups == group))
+    ordered = np.argsort(groups, kind="stable")
+    _, firsts = np.unique(groups[ordered], return_index=True)
+    for group in np.split(ordered, firsts[1:]):
+        members = generator.permutation(group)
         for turn, member in enumerate(members):
             owed += shares
             choice = 0 if turn == 0 else int(np.argmax(owed))

@@ -64,7 +64,7 @@ class Watch:
         due = self.step % self.every == 0
         self.step += 1
         if loss is not None:
-            self._losses.append(float(loss))
+            self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
         if due:
             self._look()
             for sink in self.sinks:

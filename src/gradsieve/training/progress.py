@@ -33,11 +33,34 @@ class Progress:
     @classmethod
     def read(cls, path: Path, stored: dict[str, Any]) -> Progress:
         """The counters that a checkpoint holds."""
-        names = {item.name for item in dataclasses.fields(cls)}
-        if set(stored) != names or not all(
-            type(value) in (int, float) for value in stored.values()
-        ):
-            raise InvalidFile(f"{path}: its counters are {stored}; they must be numbers: {names}")
+        names = {item.name: item.type for item in dataclasses.fields(cls)}
+        if set(stored) != set(names):
+            raise InvalidFile(f"{path}: its counters must be {', '.join(names)}")
+        for name, value in stored.items():
+            whole = names[name] == "int"
+            number = type(value) is int or (type(value) is float and not whole)
+            if not number or math.isnan(value) or (name != "best_accuracy" and value < 0):
+                raise InvalidFile(
+                    f"{path}: its {name} is {str(value)[:60]!r}; it must be a "
+                    f"{'whole ' if whole else ''}number of at least 0"
+                )
+        limits = {
+            "kept": "updates",
+            "nonfinite": "updates",
+            "corrected": "updates",
+            "best_epoch": "epoch",
+            "validations": "epoch",
+        }
+        for name, limit in limits.items():
+            if stored[name] > stored[limit]:
+                raise InvalidFile(
+                    f"{path}: its {name} is {stored[name]}, more than its {limit}, {stored[limit]}"
+                )
+        if not (stored["best_accuracy"] <= 1 and math.isfinite(stored["seconds"])):
+            raise InvalidFile(
+                f"{path}: its best_accuracy is {stored['best_accuracy']} and its seconds are "
+                f"{stored['seconds']}; no run has these"
+            )
         return cls(**stored)
 
     def add(self, tally: Tally) -> None:

@@ -14,7 +14,10 @@ Everything is JSON or safetensors: a file from a stranger can be read, never run
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import os
 import platform
 import sys
 from dataclasses import asdict, dataclass
@@ -25,13 +28,14 @@ import numpy as np
 
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.files import (
+    open_file,
     parse_object,
-    read_tensors,
+    read_file,
     remove_leftovers,
-    tensor_bytes,
     write_atomically,
 )
 from gradsieve.network import Array
+from gradsieve.tensors import read_tensors, tensor_bytes
 from gradsieve.training.roll_back import Refuge
 
 CHECKPOINT_FORMAT = "gradsieve-checkpoint-2"
@@ -60,6 +64,7 @@ class Checkpoint:
     mean_square: Array | None = None  # of the gradients, and how many: see `MeanSquare`
     seen: int = 0
     refuge: Refuge | None = None  # what the run goes back to: see `RollBack`
+    history: str = ""  # checksum of the history up to here
 
 
 def versions() -> dict[str, str]:
@@ -81,6 +86,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._history = hashlib.sha256()
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -107,51 +113,64 @@ class RunFolder:
         """The file's object, or None if there is no such file."""
         path = self / name
         try:
-            return parse_object(path, path.read_bytes())
+            return parse_object(path, read_file(path))
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
 
     def append_history(self, record: dict[str, Any]) -> None:
+        line = _line(record)
         try:
-            with (self / "history.jsonl").open("a") as file:
-                file.write(json.dumps(record) + "\n")
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with open_file(self / "history.jsonl", flags) as file:
+                file.write(line)
         except OSError as error:
             raise GradsieveError(
                 f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
             ) from error
+        self._history.update(line)
 
     def read_history(self) -> list[dict[str, Any]]:
         """All whole records; a torn or foreign line is passed over."""
         path = self / "history.jsonl"
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_file(path).splitlines()
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
         records = []
         for line in lines:
             try:
                 record = parse_object(path, line)
             except InvalidFile:
                 continue
-            if isinstance(record.get("epoch"), int):
+            if type(record.get("epoch")) is int:
                 records.append(record)
         return records
 
-    def rewind_history(self, epoch: int) -> list[dict[str, Any]]:
+    def rewind_history(self, epoch: int, checksum: str | None = None) -> list[dict[str, Any]]:
         """Drop what lies after the checkpoint, so that going on writes it anew."""
         records = [record for record in self.read_history() if record["epoch"] <= epoch]
-        lines = "".join(json.dumps(record) + "\n" for record in records)
+        lines = b"".join(_line(record) for record in records)
+        history = hashlib.sha256(lines)
+        if checksum is not None and history.hexdigest() != checksum:
+            raise InvalidFile(
+                f"{self / 'history.jsonl'}: not the history that the checkpoint goes on from; it "
+                "is damaged, so choose another output folder, or remove this one"
+            )
         write_atomically(self / "history.jsonl", lines)
+        self._history = history
         return records
+
+    def history_checksum(self) -> str:
+        return self._history.hexdigest()
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         arrays = {name: getattr(checkpoint, name) for name in ARRAYS}
-        metadata = {"format": CHECKPOINT_FORMAT, "progress": json.dumps(checkpoint.progress)}
-        metadata["sieve"] = json.dumps(checkpoint.sieve)
+        metadata = {
+            "format": CHECKPOINT_FORMAT,
+            "progress": json.dumps(checkpoint.progress),
+            "history": checkpoint.history,
+            "sieve": json.dumps(checkpoint.sieve),
+        }
         if checkpoint.mean_square is not None:
             arrays[MEAN_SQUARE] = checkpoint.mean_square
             metadata["seen"] = str(checkpoint.seen)
@@ -160,7 +179,20 @@ class RunFolder:
             held = {name: refuge.pop(name) for name in ("weights", MEAN_SQUARE)}
             arrays |= {REFUGE + name: array for name, array in held.items() if array is not None}
             metadata["refuge"] = json.dumps(refuge)
+        self._sync_history()
         write_atomically(self / "checkpoint.safetensors", tensor_bytes(arrays, metadata))
+
+    def _sync_history(self) -> None:
+        """A loss of power must not leave a checkpoint whose history is lost."""
+        try:
+            with open_file(self / "history.jsonl", os.O_WRONLY | os.O_APPEND) as file:
+                os.fsync(file.fileno())
+        except FileNotFoundError:
+            pass  # nothing was validated yet
+        except OSError as error:
+            raise GradsieveError(
+                f"{self / 'history.jsonl'}: cannot be written ({error.strerror})"
+            ) from error
 
     def load_checkpoint(
         self, like: Array, scaled: bool = False, rolls_back: bool = False
@@ -174,15 +206,15 @@ class RunFolder:
         names = (*ARRAYS, *scaling, *held)
         arrays, metadata = read_tensors(path, names, CHECKPOINT_FORMAT, "checkpoint")
         for name, array in arrays.items():
-            dtype = np.dtype(float) if name.endswith(MEAN_SQUARE) else like.dtype
+            square = name.endswith(MEAN_SQUARE)
+            dtype = np.dtype(float) if square else like.dtype
             if array.shape != like.shape or array.dtype != dtype:
                 raise InvalidFile(
                     f"{path}: {name} is {array.dtype}{array.shape}, but the network has weights "
                     f"for {dtype}{like.shape}"
                 )
-        seen = metadata.get("seen", "0")
-        if not seen.isdigit():
-            raise InvalidFile(f"{path}: it has seen {seen!r} gradients; that must be a number")
+            if not ((array >= 0) if square else np.isfinite(array)).all():
+                raise InvalidFile(f"{path}: {name} holds values that no run can have")
         refuge = None
         if rolls_back:
             weights, mean_square = (
@@ -191,13 +223,38 @@ class RunFolder:
             told = parse_object(path, metadata.get("refuge"))
             refuge = _refuge(path, weights, mean_square, told)
         progress = parse_object(path, metadata.get("progress"))
+        seen = metadata.get("seen", "0")
+        if not (seen.isascii() and seen.isdigit() and len(seen) < 20):
+            raise InvalidFile(f"{path}: it has seen {seen[:60]!r} gradients; that must be a number")
+        history = metadata.get("history", "")
         sieve = parse_object(path, metadata.get("sieve"))
-        return Checkpoint(**arrays, progress=progress, sieve=sieve, seen=int(seen), refuge=refuge)
+        return Checkpoint(
+            **arrays,
+            progress=progress,
+            sieve=sieve,
+            seen=int(seen),
+            refuge=refuge,
+            history=history,
+        )
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    """A line of a history: the same bytes again, once it was read."""
+    return (json.dumps(record) + "\n").encode()
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:
     """What a checkpoint says of where the run goes back to."""
     kinds = {"seen": (int,), "loss": (int, float), "stage": (int, type(None)), "share": (float,)}
-    if set(told) != set(kinds) or not all(type(told[name]) in kinds[name] for name in kinds):
-        raise InvalidFile(f"{path}: its refuge is {told}; it must have {', '.join(kinds)}")
+    typed = set(told) == set(kinds) and all(type(told[name]) in kinds[name] for name in kinds)
+    if not (
+        typed
+        and told["seen"] >= 0
+        and not math.isnan(told["loss"])
+        and (told["stage"] is None or told["stage"] > 0)
+        and 0 < told["share"] <= 1
+    ):
+        raise InvalidFile(
+            f"{path}: its refuge is {str(told)[:200]}; it must have {', '.join(kinds)} of a run"
+        )
     return Refuge(weights, mean_square, **told)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ import numpy as np
 
 from gradsieve.change import slow_factor
 from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.files import sole_owner
 from gradsieve.flow import Engine, horizon_within
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
@@ -128,9 +130,10 @@ def run_one(
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
     training = _Training(net, job)
-    if folder is not None:
-        training.open(RunFolder(folder), net)
-    return training.run(on_record or (lambda record: None), stop or threading.Event())
+    with nullcontext() if folder is None else sole_owner(folder, "training"):
+        if folder is not None:
+            training.open(RunFolder(folder), net)
+        return training.run(on_record or (lambda record: None), stop or threading.Event())
 
 
 class _Training:
@@ -207,7 +210,7 @@ class _Training:
         if self.roll_back is not None and found.refuge is not None:
             self.roll_back.refuge = found.refuge
         self.best.flat[:] = found.best
-        self.history = folder.rewind_history(self.progress.epoch)
+        self.history = folder.rewind_history(self.progress.epoch, found.history)
 
     def run(self, on_record: OnRecord, stop: threading.Event) -> Run:
         budget, progress = self.recipe.budget, self.progress
@@ -317,6 +320,7 @@ class _Training:
             progress=dict(vars(self.progress)),
             sieve=self.stepper.state(),
             refuge=None if self.roll_back is None else self.roll_back.refuge,
+            history="" if self.folder is None else self.folder.history_checksum(),
         )
 
     def _finish(self, stopped: Stopped) -> Run:
