@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gradsieve import kernel
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.files import (
     parse_object,
@@ -33,6 +34,7 @@ from gradsieve.files import (
 )
 from gradsieve.network import Array
 from gradsieve.training.roll_back import Refuge
+from gradsieve.version import __version__
 
 CHECKPOINT_FORMAT = "gradsieve-checkpoint-2"
 FILES = (
@@ -64,15 +66,12 @@ class Checkpoint:
 
 def versions() -> dict[str, str]:
     """What computed a result."""
-    import gradsieve
-    from gradsieve.kernel import isa
-
     return {
-        "gradsieve": gradsieve.__version__,
+        "gradsieve": __version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
         "platform": f"{sys.platform}-{platform.machine()}",
-        "isa": isa(),
+        "isa": kernel.isa(),
     }
 
 
