@@ -38,8 +38,7 @@ from gradsieve.network import SRN, Weights
 from gradsieve.recipe import Budget, Curriculum, Optimiser, Recipe, Schedule, Start
 from gradsieve.sieve import Reason, Sieve, Verdict
 from gradsieve.training import Run, train
-
-__version__ = "0.1.0"
+from gradsieve.version import __version__
 
 __all__ = [
     "tasks",
@@ -71,4 +70,5 @@ __all__ = [
     "InvalidArgument",
     "InvalidFile",
     "MissingExtra",
+    "__version__",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradsieve.flow import Derivative, Flow, Measure, Norms
+from gradsieve.engine import Derivative, Flow, Measure, Norms
 from gradsieve.network import SRN, Array, Weights
 
 
@@ -51,7 +51,9 @@ class ReferenceFlow(Flow):
 
     engine = "reference"
 
-    def __init__(self, net: SRN, u: Array, t: Array, starts: Array | None) -> None:
+    def __init__(
+        self, net: SRN, u: Array, t: Array, starts: Array | None, reuse: Flow | None = None
+    ) -> None:
         self.net, self.u, self.t, self.starts = net.astype(np.float64), u.astype(float), t, starts
         with np.errstate(all="ignore"):
             self.states, self.slopes = forward(self.net, self.u, starts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradsieve.engine import Derivative, Flow, Measure, Norms
 from gradsieve.errors import InvalidArgument
-from gradsieve.flow import Derivative, Flow, Measure, Norms
 from gradsieve.kernel import _native
 from gradsieve.network import SRN, Array, Weights
 

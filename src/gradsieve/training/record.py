@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from gradsieve import kernel
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.files import (
     open_file,
@@ -37,6 +38,7 @@ from gradsieve.files import (
 from gradsieve.network import Array
 from gradsieve.tensors import read_tensors, tensor_bytes
 from gradsieve.training.roll_back import Refuge
+from gradsieve.version import __version__
 
 CHECKPOINT_FORMAT = "gradsieve-checkpoint-2"
 FILES = (
@@ -69,15 +71,12 @@ class Checkpoint:
 
 def versions() -> dict[str, str]:
     """What computed a result."""
-    import gradsieve
-    from gradsieve.kernel import isa
-
     return {
-        "gradsieve": gradsieve.__version__,
+        "gradsieve": __version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
         "platform": f"{sys.platform}-{platform.machine()}",
-        "isa": isa(),
+        "isa": kernel.isa(),
     }
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from gradsieve.change import slow_factor
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.files import sole_owner
-from gradsieve.flow import Engine, horizon_within
+from gradsieve.flow import Engine, checked_engine, horizon_within
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.recipe.curriculum import Stage
@@ -60,8 +60,7 @@ class Job:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.engine not in ("native", "reference"):
-            raise InvalidArgument(f"engine is {self.engine!r}; it may be 'native' or 'reference'")
+        checked_engine(self.engine)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidArgument(f"seed is {self.seed!r}; it must be a whole number of at least 0")
 
