@@ -167,7 +167,7 @@ class SRN(Weights):
                 raise InvalidArgument(f"{name} is {size}; it must be at least 1")
         begin = as_start(start, **settings)
         with np.errstate(over="ignore"):  # refused below, where weights are not finite
-            values = begin.draw(inputs, hidden, outputs, seed)
+            values = _drawn(begin, inputs, hidden, outputs, seed)
         try:
             return cls(**values, output=output).astype(dtype)
         except InvalidArgument as error:
@@ -214,6 +214,18 @@ class SRN(Weights):
         except InvalidArgument as error:
             raise InvalidFile(f"{path}: {error}") from error
         return net, parse_object(path, metadata.get("extra", "{}"))
+
+
+def _drawn(begin: Start, inputs: int, hidden: int, outputs: int, seed: int) -> dict[str, Array]:
+    try:
+        return begin.draw(inputs, hidden, outputs, seed)
+    except (MemoryError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(
+            f"hidden is {hidden}: with {inputs} inputs and {outputs} outputs the weights need "
+            f"{8e-9 * hidden * (inputs + hidden + outputs):.3g} GB, more than there is"
+        ) from error
 
 
 def _known_output(output: str) -> Output:

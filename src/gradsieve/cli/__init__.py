@@ -52,9 +52,10 @@ def main() -> None:
     """Run the command line."""
     try:
         app()
-    except GradsieveError as error:
+    except (GradsieveError, MemoryError) as error:
+        said = error if isinstance(error, GradsieveError) else f"out of memory ({error})"
         console = Console(stderr=True, highlight=False)
-        console.print(f"gradsieve: {error}", style="red", soft_wrap=True)
+        console.print(f"gradsieve: {said}", style="red", soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("gradsieve: interrupted")

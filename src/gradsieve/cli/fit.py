@@ -129,7 +129,14 @@ def fit(
         per_read = "step" if read.per_step else "series"
         tested = read_table(test, read.kind, per_read, series, time, target, feature, max_values)
     with whole_folder(output, force) as folder:
-        with RunsProgress(Console(stderr=True)) as progress:
+        console = Console(stderr=True)
+        console.print(
+            f"{data}: {read.count} series of up to {read.lengths.max()} steps, {read.inputs} "
+            f"inputs, {read.outputs} {'outputs' if read.classes is None else 'classes'}; "
+            f"searching by {recipe.trials} short runs",
+            soft_wrap=True,
+        )
+        with RunsProgress(console) as progress:
             fitted = fit_sequences(
                 read,
                 recipe,

@@ -128,11 +128,17 @@ def run_one(
             f"the network has {net.inputs} inputs and {net.outputs} {net.output} outputs; the task "
             f"{task.name} needs {task.inputs} inputs and {task.outputs} {task.output} outputs"
         )
-    training = _Training(net, job)
-    with nullcontext() if folder is None else sole_owner(folder, "training"):
-        if folder is not None:
-            training.open(RunFolder(folder), net)
-        return training.run(on_record or (lambda record: None), stop or threading.Event())
+    try:
+        training = _Training(net, job)
+        with nullcontext() if folder is None else sole_owner(folder, "training"):
+            if folder is not None:
+                training.open(RunFolder(folder), net)
+            return training.run(on_record or (lambda record: None), stop or threading.Event())
+    except (MemoryError, OverflowError) as error:
+        raise InvalidArgument(
+            f"the run needs more memory than there is ({error}); take a smaller batch, fewer "
+            "hidden units or shorter sequences"
+        ) from error
 
 
 class _Training:
@@ -256,7 +262,10 @@ class _Training:
         train = self.data.train if stage.length is None else self.stages[stage.length]
         order = np.random.Generator(np.random.PCG64([self.job.seed, progress.epoch]))
         batch = recipe.curriculum.batch(stage, self.length, recipe.budget.batch)
-        minibatches = order.integers(0, len(train), (recipe.budget.iterations, batch))
+        try:
+            minibatches = order.integers(0, len(train), (recipe.budget.iterations, batch))
+        except ValueError as error:  # more than any array holds
+            raise MemoryError(f"{recipe.budget.iterations} minibatches of {batch}") from error
         if recipe.optimiser.reset_velocity:
             descent.velocity = np.zeros_like(descent.velocity)
         descent.learning_rate = self._rate(stage)
