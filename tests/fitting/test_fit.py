@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gradsieve.data import Parts, Scaling, Sequences, from_arrays, split
+from gradsieve.diagnosis import Symptom
 from gradsieve.errors import InvalidArgument
 from gradsieve.fitting import Fitted, OwnTask, Search, own_recipe, score
 from gradsieve.fitting import fit as fit_sequences
@@ -50,7 +51,7 @@ def test_the_first_value_is_remembered_over_unequal_lengths(per_step: bool) -> N
     fitted = fit(first_value_classes(120, per_step=per_step))
     assert fitted.score.value > 0.95
     assert fitted.score.low < fitted.score.value <= fitted.score.high
-    assert fitted.diagnosis.reach >= 5
+    assert fitted.diagnosis.judgement.symptoms == (Symptom.LEARNED,)
 
 
 def test_a_regression_at_every_step_is_learned_in_the_datas_units() -> None:

@@ -126,9 +126,9 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
         "stalls": run.stalls,
         "nonfinite": run.nonfinite,
         "reach": found.reach,
-        "Q": found.Q,
-        "condition": found.condition,
-        "diagnosis": found.verdict,
+        "slow_Q": found.slow_Q,
+        "symptoms": [symptom.name for symptom in found.judgement.symptoms],
+        "diagnosis": str(found),
         "seconds": fitted.seconds,
     }
 
