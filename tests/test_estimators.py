@@ -15,18 +15,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from gradsieve.data import from_arrays
 from gradsieve.errors import InvalidArgument
 from gradsieve.estimators import SRNClassifier, SRNRegressor
+from gradsieve.fitting import own_recipe
 from gradsieve.network import Array
 
 QUICK: dict[str, Any] = {
+    "recipe": own_recipe().replaced(patience=20, iterations=20),
     "hidden": 12,
-    "learning_rate": 0.02,
-    "noise": 0.0,
-    "networks": 1,
-    "finalists": 1,
+    "learning_rate": 0.01,
     "epochs": 40,
-    "patience": 20,
     "random_state": 0,
     "n_jobs": 1,
 }
@@ -128,3 +127,14 @@ def test_another_number_of_channels_is_refused_when_predicting() -> None:
     classifier = SRNClassifier(**{**QUICK, "epochs": 2}).fit(X, y)
     with pytest.raises(InvalidArgument, match="X has 1 channels; SRNClassifier was fitted with 2"):
         classifier.predict(X[:, :1])
+
+
+def test_single_settings_stand_in_place_of_the_recipes_and_the_searchs() -> None:
+    X, y = sine_or_square(40, 0)
+    classifier = SRNClassifier(**{**QUICK, "epochs": 2, "sieve": "hold"})
+    fitted = classifier._fitted(from_arrays([case.T for case in X], y == "up", ("a", "b")))
+    assert fitted.run.recipe.sieve is not None
+    assert fitted.run.recipe.sieve.policy == "hold"
+    assert fitted.run.recipe.budget.patience == 20
+    assert (fitted.chosen.learning_rate, len(fitted.trials)) == (0.01, 1)
+    assert fitted.model.net.hidden == 12

@@ -18,9 +18,10 @@ import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
 from gradsieve.errors import InvalidArgument, MissingExtra
-from gradsieve.fitting import Fitted, Recipe
+from gradsieve.fitting import NO_SEARCH, Fitted, Search, own_recipe
 from gradsieve.fitting import fit as fit_sequences
 from gradsieve.network import Array
+from gradsieve.recipe import Recipe
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -38,36 +39,22 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
+        recipe: Recipe | None = None,
+        search: Search | None = None,
         hidden: int | None = None,
         learning_rate: float | None = None,
-        noise: float | None = None,
-        sieve: str = "steer",
-        clip: float | None = 1.0,
-        momentum: float = 0.9,
-        batch: int = 10,
-        epochs: int = 400,
-        patience: int = 100,
-        initial: str | None = None,
-        networks: int = 1,
-        search_updates: int = 800,
-        finalists: int = 3,
+        sieve: str | None = None,
+        epochs: int | None = None,
         validation: float = 0.2,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        self.recipe = recipe
+        self.search = search
         self.hidden = hidden
         self.learning_rate = learning_rate
-        self.noise = noise
         self.sieve = sieve
-        self.clip = clip
-        self.momentum = momentum
-        self.batch = batch
         self.epochs = epochs
-        self.patience = patience
-        self.initial = initial
-        self.networks = networks
-        self.search_updates = search_updates
-        self.finalists = finalists
         self.validation = validation
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -79,28 +66,28 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, data: Sequences) -> Fitted:
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
-        recipe = Recipe(
-            hidden=self.hidden,
-            learning_rate=self.learning_rate,
-            noise=self.noise,
-            initial=self.initial,  # type: ignore[arg-type]
-            networks=self.networks,
-            search_updates=self.search_updates,
-            finalists=self.finalists,
-            sieve=self.sieve,  # type: ignore[arg-type]
-            clip=self.clip,
-            momentum=self.momentum,
-            batch=self.batch,
-            epochs=self.epochs,
-            patience=self.patience,
-            seed=seed,
-        )
+        recipe, search = self._asked()
         jobs = self.n_jobs if self.n_jobs is not None and self.n_jobs > 0 else None
-        fitted = fit_sequences(data, recipe, validation=self.validation, test=0.0, jobs=jobs)
+        fitted = fit_sequences(
+            data, recipe, search, validation=self.validation, test=0.0, seed=seed, jobs=jobs
+        )
         self.model_ = fitted.model
         self.diagnosis_ = fitted.diagnosis
         self.n_iter_ = fitted.run.history[-1]["epoch"]
         return fitted
+
+    def _asked(self) -> tuple[Recipe, Search]:
+        """Recipe and search, with the single settings that were given in their place."""
+        search = self.search
+        if search is None:
+            search = Search() if self.recipe is None else NO_SEARCH
+        if self.hidden is not None:
+            search = replace(search, hidden=self.hidden)
+        if self.learning_rate is not None:
+            search = replace(search, rates=(self.learning_rate,))
+        given = {"sieve": self.sieve, "epochs": self.epochs}
+        settings = {name: value for name, value in given.items() if value is not None}
+        return (self.recipe or own_recipe()).replaced(**settings), search
 
     def _sequences(self, X: Any, reset: bool) -> list[Array]:
         """X as (steps, channels) arrays, checked."""
@@ -165,8 +152,16 @@ def _check_case(case: Array, number: int, channels: int) -> None:
 class SRNClassifier(ClassifierMixin, _SRNEstimator):  # type: ignore[misc]
     """A simple recurrent network that classifies sequences.
 
-    Parameters are those of `gradsieve.fitting.Recipe`; None is chosen from the data. `validation`
-    is the share of the cases that choose the network.
+    Parameters:
+        recipe: how networks begin and are trained; `gradsieve.fitting.own_recipe()` by default.
+        search: what is chosen by the validation part; see `gradsieve.fitting.fit`.
+        hidden: units of the network; by the number of cases by default.
+        learning_rate: in place of those that the search tries.
+        sieve: a policy or "off", in place of the recipe's.
+        epochs: at most this many, in place of the recipe's.
+        validation: the share of the cases that choose the network.
+        random_state: decides split, initial weights and order.
+        n_jobs: runs at a time; all cores by default.
 
     Attributes:
         classes_: the class labels.

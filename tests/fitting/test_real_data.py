@@ -11,12 +11,12 @@ import pytest
 
 from gradsieve.data import Sequences, read
 from gradsieve.export import check_onnx, quantised, to_c, to_onnx
-from gradsieve.fitting import Recipe, fit
+from gradsieve.fitting import fit, own_recipe
 from gradsieve.network import Array
 
 datasets = pytest.importorskip("aeon.datasets")
 
-QUICK = {"networks": 1, "finalists": 1, "noise": 0.0, "epochs": 60, "patience": 60}
+QUICK = own_recipe().replaced(epochs=60, iterations=20)
 MAIN = r"""
 #include <stdio.h>
 #include "net.h"
@@ -70,8 +70,7 @@ def test_from_a_real_file_to_a_program_on_its_test_part(
     tmp_path: Path, name: str, rate: float, at_least: float
 ) -> None:
     train, test = parts(name)
-    recipe = Recipe(learning_rate=rate, **QUICK)  # type: ignore[arg-type]
-    fitted = fit(train, recipe, test_data=test)
+    fitted = fit(train, QUICK.replaced(learning_rate=rate), test=test)
     assert fitted.score.value >= at_least
     assert fitted.score.value > fitted.task.constant_guess
     tested = fitted.task.tested

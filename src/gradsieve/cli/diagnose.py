@@ -7,22 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from gradsieve.cli.console import Console
-from gradsieve.cli.own_data import (
-    FeatureOption,
-    MaxValuesOption,
-    SeriesOption,
-    TargetOption,
-    TimeOption,
-    read_table,
-)
-from gradsieve.data import MAX_VALUES
+from gradsieve.cli.own_data import Table, table_options
 from gradsieve.diagnosis import Diagnosis
 from gradsieve.model import Model
 
 
+@table_options
 def diagnose(
     network: Annotated[Path, typer.Argument(help="A saved network (.safetensors).")],
     data: Annotated[
@@ -32,15 +25,12 @@ def diagnose(
         Path | None, typer.Option(help="Draw it into this .png, .svg or .pdf file.")
     ] = None,
     steps: Annotated[int, typer.Option(help="Length of the white noise.")] = 100,
-    series: SeriesOption = "series",
-    time: TimeOption = None,
-    target: TargetOption = None,
-    feature: FeatureOption = None,
-    max_values: MaxValuesOption = MAX_VALUES,
+    *,
+    table: Table,
     seed: Annotated[int, typer.Option(help="Of the noise.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Say how far back a network's gradient reaches, and what stops it.
+    """Say how far back a network's gradient reaches, what that means, and what to try next.
 
     [bold]gradsieve diagnose gestures/network.safetensors gestures.csv --picture reach.png[/bold]
     """
@@ -48,40 +38,42 @@ def diagnose(
     from gradsieve.diagnosis import draw
 
     model = Model.load(network)
-    sequences = None
-    if data is not None:
-        kind = "regression" if model.classes is None else "classification"
-        per = "step" if model.per_step else "series"
-        sequences = read_table(data, kind, per, series, time, target, feature, max_values)
-    found = look(model, sequences, steps, seed)
+    found = look(model, table.read_for(model, data), steps, seed)
     if picture is not None:
         draw(found, model.net, picture)
     if as_json:
         print(json.dumps(found.as_dict()))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(found.verdict)
+    console.print(str(found))
     console.print(_table(found, model))
     if picture is not None:
         console.print(f"Picture: {picture}")
 
 
-def _table(found: Diagnosis, model: Model) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False)
+def _table(found: Diagnosis, model: Model) -> RichTable:
+    table = RichTable(show_header=False, box=None, pad_edge=False)
     source = "sequences of the data" if found.of_data else "sequences of white noise"
     rows = [
         ("looked at", f"{found.sequences} {source}, up to {found.steps} steps"),
         ("reach", f"{found.reach} steps"),
-        ("Q", "–" if found.Q is None else f"{found.Q:+.2f} over {found.horizon} steps"),
+        ("slow Q", _over(found.slow_Q, found.horizon)),
+        ("Q of Eq. 14", _over(found.Q, found.horizon)),
         ("gradient per step back", "–" if found.factor is None else f"× {found.factor:.3f}"),
         ("spectral radius", f"{found.spectral_radius:.3f}"),
         ("largest singular value", f"{found.largest_singular_value:.3f}"),
         ("saturated (|z| > 0.9)", f"{found.saturated:.1%}"),
         ("median |z|", f"{found.activation_median:.3f}"),
     ]
+    if found.loss is not None:
+        rows.append(("loss", f"{found.loss:.4g}; a constant guess has {found.constant_loss:.4g}"))
     if found.score is not None:
         score = f"{found.score:.1%}" if model.classes is not None else f"{found.score:.3f}"
         rows.append(("accuracy" if model.classes is not None else "R²", score))
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _over(value: float | None, horizon: int) -> str:
+    return "–" if value is None else f"{value:+.2f} over {horizon} steps"

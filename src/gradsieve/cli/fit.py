@@ -2,92 +2,77 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gradsieve.cli.console import Console
-from gradsieve.cli.options import HighestQ, LowestQ
-from gradsieve.cli.own_data import (
-    FeatureOption,
-    KindOption,
-    MaxValuesOption,
-    PerOption,
-    SeriesOption,
-    TargetOption,
-    TimeOption,
-    read_table,
-)
+from gradsieve.cli.own_data import Table, table_options
 from gradsieve.cli.progress import RunsProgress
-from gradsieve.data import MAX_VALUES
+from gradsieve.cli.recipe_options import recipe_options
+from gradsieve.errors import InvalidArgument
 from gradsieve.fitting import (
     NETWORK,
     Fitted,
     OnRecord,
-    Recipe,
+    Search,
     outcome,
+    own_recipe,
     sieve_reasons,
     whole_folder,
     write_outcome,
 )
 from gradsieve.fitting import fit as fit_sequences
-from gradsieve.sieve import safe_range
+from gradsieve.recipe import Recipe
+from gradsieve.settings import rules
+from gradsieve.sieve import Reason
 
 UNEVEN = 1.5  # largest class over smallest from which imbalance is spoken of
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+SEARCHED = {name: rule.help for name, rule in rules(Search).items()}
 
 
-class Sieving(StrEnum):
-    off = "off"
-    skip = "skip"
-    select = "select"
-    steer = "steer"
-    hold = "hold"
-
-
+@table_options
+@recipe_options(
+    "sieve",
+    "start",
+    "optimiser",
+    "schedule",
+    "budget",
+    without=("start", "learning_rate", "horizon", "sizes", "stop_at", "probe_every"),
+    bases={"own": own_recipe},
+)
 def fit(
     data: Annotated[Path, typer.Argument(help="NPZ, CSV, Parquet or .ts file with sequences.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
     test: Annotated[
         Path | None, typer.Option(help="Test on this file instead of a share of DATA.")
     ] = None,
-    kind: KindOption = "auto",
-    per: PerOption = "auto",
-    series: SeriesOption = "series",
-    time: TimeOption = None,
-    target: TargetOption = None,
-    feature: FeatureOption = None,
-    hidden: Annotated[
-        int | None, typer.Option(help="Hidden units; chosen from the data by default.")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="For the summed gradient; searched by default.")
-    ] = None,
-    noise: Annotated[
-        float | None,
-        typer.Option(help="On copies of the training sequences; searched by default."),
-    ] = None,
-    sieve: Annotated[Sieving, typer.Option(help="What the sieve does.")] = Sieving.steer,
-    q_min: LowestQ = None,
-    q_max: HighestQ = None,
-    clip: Annotated[float, typer.Option(help="Largest norm of a gradient; 0 is none.")] = 1.0,
-    momentum: Annotated[float, typer.Option(help="Of the velocity.")] = 0.9,
-    batch: Annotated[int, typer.Option(help="Sequences in a minibatch.")] = 10,
-    epochs: Annotated[int, typer.Option(help="At most so many epochs.")] = 400,
-    patience: Annotated[
-        int, typer.Option(help="Stop after so many epochs without a better network.")
-    ] = 100,
-    initial: Annotated[
+    time: Annotated[
         str | None,
-        typer.Option(help="identity or gaussian recurrent weights to begin with; both are tried."),
+        typer.Option(help="Time for search and training, e.g. 60s, 10m or 1h.", metavar="TIME"),
     ] = None,
-    networks: Annotated[
-        int, typer.Option(help="Initial networks of each kind that the search tries.")
-    ] = 1,
+    kind: Annotated[
+        str, typer.Option(help="auto, classification or regression: what targets are.")
+    ] = "auto",
+    per: Annotated[str, typer.Option(help="auto, series or step: what has one target.")] = "auto",
+    *,
+    table: Table,
+    hidden: Annotated[int | None, typer.Option(help=SEARCHED["hidden"])] = None,
+    learning_rate: Annotated[
+        str | None, typer.Option(help="Learning rates to try, with commas.", metavar="NUMBERS")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Starts to try, with commas.", metavar="NAMES")
+    ] = None,
+    noise: Annotated[str | None, typer.Option(help=SEARCHED["noises"], metavar="NUMBERS")] = None,
+    networks: Annotated[int, typer.Option(help=SEARCHED["networks"])] = 1,
+    recipe: Recipe,
     validation_share: Annotated[
         float, typer.Option(help="Share of the series that choose the network.")
     ] = 0.2,
@@ -95,8 +80,7 @@ def fit(
         float, typer.Option(help="Share of the series that test it, unless --test is given.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Decides split, initial weights and order.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Trials at a time; all cores.")] = None,
-    max_values: MaxValuesOption = MAX_VALUES,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; all cores.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
@@ -108,26 +92,19 @@ def fit(
     the features and the target. Classes or quantities, one target a series or one a step: it is
     seen from the data, and can be said. Series are split, never steps.
     """
-    recipe = Recipe(
-        hidden=hidden,
-        learning_rate=learning_rate,
-        noise=noise,
-        initial=initial,  # type: ignore[arg-type]
-        networks=networks,
-        sieve=sieve.value,
-        q_range=safe_range(sieve.value, q_min, q_max),
-        clip=clip or None,
-        momentum=momentum,
-        batch=batch,
-        epochs=epochs,
-        patience=patience,
-        seed=seed,
-    )
-    read = read_table(data, kind, per, series, time, target, feature, max_values)
-    tested = None
+    given = {
+        "rates": _numbers("--learning-rate", learning_rate),
+        "noises": _numbers("--noise", noise),
+        "starts": None if start is None else tuple(start.replace(" ", "").split(",")),
+        "hidden": hidden,
+        "seconds": seconds(time),
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    search = Search(networks=networks, **chosen)
+    read = table.read(data, kind, per)
+    tested: float | Any = test_share
     if test is not None:
-        per_read = "step" if read.per_step else "series"
-        tested = read_table(test, read.kind, per_read, series, time, target, feature, max_values)
+        tested = table.read(test, read.kind, "step" if read.per_step else "series")
     with whole_folder(output, force) as folder:
         console = Console(stderr=True)
         console.print(
@@ -140,13 +117,14 @@ def fit(
             fitted = fit_sequences(
                 read,
                 recipe,
-                test_data=tested,
+                search,
+                test=tested,
                 validation=validation_share,
-                test=test_share,
                 name=data.stem,
+                seed=seed,
                 folder=folder / "runs",
+                on_record=_shown(progress, recipe.budget.validate_every),
                 jobs=jobs,
-                on_record=_shown(progress, recipe.trials),
             )
         write_outcome(fitted, folder)
     if as_json:
@@ -155,17 +133,35 @@ def fit(
         say(Console(highlight=False, soft_wrap=True), fitted, output)
 
 
-def _shown(progress: RunsProgress, trials: int) -> OnRecord:
-    """All trials of the search as one row, and each final run as its own."""
+def seconds(text: str | None) -> float | None:
+    """The time that "60s", "10m", "1.5h" or "90" says, in seconds."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise InvalidArgument(f"--time is {text!r}; it must be a time such as 60s, 10m or 1h")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidArgument(f"{name} is {text!r}; it must be numbers with commas") from None
+
+
+def _shown(progress: RunsProgress, validate_every: int) -> OnRecord:
+    """A row for the search and one for each final run."""
     rows: dict[str, Callable[[dict[str, Any]], None]] = {}
-    searched = itertools.count(1)
+    epochs: Counter[str] = Counter()
 
     def show(name: str, last_epoch: int, record: dict[str, Any]) -> None:
-        search = not name.startswith("final")
-        key = f"search, {trials} trials" if search else name
-        if key not in rows:
-            rows[key] = progress.row(key, last_epoch * trials if search else last_epoch)
-        rows[key](record | {"epoch": next(searched)} if search else record)
+        if name not in rows:
+            rows[name] = progress.row(name, last_epoch)
+        epochs[name] += validate_every
+        rows[name](record | {"epoch": min(epochs[name], last_epoch)})
 
     return show
 
@@ -195,16 +191,17 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
     chosen = fitted.chosen
     console.print(
         f"{train.count} training series of {train.lengths.min()} to {train.lengths.max()} steps; "
-        f"{net.hidden} units, {net.flat.size} parameters; learning rate {chosen.learning_rate:g}, "
-        f"noise {chosen.noise:g} and {chosen.initial} initial weights out of "
+        f"{net.hidden} units, {net.flat.size} parameters; {chosen} out of "
         f"{len(fitted.trials)} trials; best network from epoch {fitted.run.best_epoch}; "
         f"{fitted.seconds:.1f} s."
     )
-    console.print(found.verdict)
-    total = sum(sieve_reasons(fitted).values()) or 1
-    reasons = ", ".join(
-        f"{reason} {count / total:.0%}" for reason, count in sieve_reasons(fitted).items()
+    console.print(str(found))
+    reasons = sieve_reasons(fitted)
+    total = sum(reasons.values()) or 1
+    said = ", ".join(f"{Reason[name]} {count / total:.0%}" for name, count in reasons.items())
+    console.print(f"The sieve corrected {fitted.run.corrected:.1%} of the updates ({said}).")
+    if (output / "report.html").exists():
+        console.print(f"Report: {output / 'report.html'}")
+    console.print(
+        f"Next: gradsieve export {output / NETWORK} --format c -o {output.name}.h", markup=False
     )
-    console.print(f"The sieve kept {fitted.run.kept:.1%} of the updates ({reasons}).")
-    console.print(f"Report: {output / 'report.html'}")
-    console.print(f"Next: gradsieve export {output / NETWORK} --format c -o {output.name}.h")

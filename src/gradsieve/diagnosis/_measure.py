@@ -1,10 +1,11 @@
-"""Q, gradient norm against lag, reach, saturation and spectral radius of a network.
+"""What a network's gradient does on its way back: slow Q, norm against lag, reach, saturation.
 
-With data, the gradient is that of its targets. Without, the inputs are white noise in the units
-of the network and the targets are drawn at random: then the numbers speak of the network alone.
+With data, the gradient is that of its targets, and `judge` says what it means. Without, the inputs
+are white noise in the units of the network and the targets are drawn at random: the numbers then
+speak of the network alone, and nothing is judged.
 
-*Reach* is the longest lag at which the gradient still keeps at least a tenth of its size at the
-last step. On the way there it may be smaller: what comes back at a lag has passed all shorter ones.
+*Reach* is the longest lag h at which slow Q(h) is not above its range: how far back the part of the
+gradient that keeps its direction still counts. It is the measure that the sieve acts by.
 """
 
 from __future__ import annotations
@@ -16,83 +17,70 @@ from typing import Any
 
 import numpy as np
 
+from gradsieve.change import WINDOW, window_steps
 from gradsieve.data import Sequences, from_arrays
+from gradsieve.diagnosis._judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.errors import GradsieveError, InvalidArgument
-from gradsieve.flow import Engine, backpropagate
+from gradsieve.flow import Engine, Flow, backpropagate
 from gradsieve.model import Model
 from gradsieve.network import Array
+from gradsieve.sieve import Sieve
 
-KEPT = -1.0  # log10 of the share that the gradient must keep
 SATURATED = 0.9
 SEQUENCES = 200
 STATES = 20_000_000  # of all units, steps and sequences together: bounds memory
 SHORT = 0.1  # share of sequences that may be too short for the horizon
 NOISE_STEPS = 100
+LEAST_LAGS, MOST_LAGS = 50, 400
+DELTAS = 1_000_000_000  # read for all lags together: bounds time
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found."""
+    """What `diagnose` found. A number that is not finite is None."""
 
     sequences: int
     steps: int  # of the longest
     of_data: bool  # or of white noise
-    horizon: int
-    Q: float | None  # log10 of near over far gradient; None where it is not finite
+    horizon: int  # the lag that nine in ten sequences have
+    q_range: tuple[float, float]  # of slow Q
+    slow_Q: float | None  # over the horizon: log10 of near over slow far gradient
+    Q: float | None  # Eq. 14's, over the horizon
     lags: list[int]
-    log10_ratio: list[float | None]  # gradient at each lag over that at the last step
-    reach: int
-    factor: float | None  # by which the gradient changes with each step back, to the horizon
+    slow_Q_at: list[float | None]  # at each lag
+    log10_ratio: list[float | None]  # gradient norm at each lag over that at the last step
+    reach: int  # steps
+    factor: float | None  # by which the norm changes with each step back, to the horizon
     saturated: float  # share of |z| above 0.9
     activation_median: float  # of |z|
     spectral_radius: float
     largest_singular_value: float
     score: float | None  # accuracy or R² on the data
-    condition: str  # "vanished", "exploded" or "in range"
+    loss: float | None  # per target of a last step
+    constant_loss: float | None  # of the best constant guess of those targets
+    judgement: Judgement
 
-    @property
-    def verdict(self) -> str:
-        """Two sentences for a person."""
+    def __str__(self) -> str:
+        """How far the gradient reaches, what that means, and what to try next."""
+        source = "" if self.of_data else "On white noise, t"
+        the = source or "T"
         whole = self.reach >= self.steps - 1
-        first = (
-            f"The gradient reaches back over the whole sequence ({self.reach} steps)."
+        far = (
+            f"over the whole sequence ({self.reach} steps)"
             if whole
-            else f"The gradient reaches {self.reach} of {self.steps - 1} steps back."
+            else f"over {self.reach} of {self.steps - 1} steps"
         )
-        return f"{first} {self._cause()}"
-
-    def _cause(self) -> str:
-        if self.condition == "vanished":
-            most = f"Over the {self.horizon} steps that nearly all sequences have it vanishes"
-            vanishes = "It vanishes" if self.reach < self.horizon else most
-            if self.saturated > 0.5:
-                return (
-                    f"{vanishes} because {self.saturated:.0%} of the activations are saturated: "
-                    "smaller inputs or weights help."
-                )
-            return (
-                f"{vanishes}: each step back leaves {self.factor or 0:.2f} of it (spectral radius "
-                f"{self.spectral_radius:.2f}). Train with the sieve, or from larger recurrent "
-                "weights."
-            )
-        if self.condition == "exploded":
-            return (
-                f"It explodes: each step back makes it {self.factor or math.inf:.2f} times as "
-                f"large (spectral radius {self.spectral_radius:.2f}). Clip the gradient, or train "
-                "with the sieve."
-            )
-        if self.reach < self.steps - 1:
-            return (
-                f"Beyond that it keeps less than a tenth of its size; over the {self.horizon} "
-                "steps that nearly all sequences have it is within range."
-            )
-        lowest = min((ratio for ratio in self.log10_ratio if ratio is not None), default=0.0)
-        if lowest < KEPT:
-            return f"On the way it is down to {10**lowest:.1%} of its size, and comes back."
-        return "It neither vanishes nor explodes on the way."
+        said = str(self.judgement)
+        return f"{the}he gradient reaches back {far}. {said[0].upper()}{said[1:]}"
 
     def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"verdict": self.verdict}
+        """Plain JSON: symptoms and advice by their names."""
+        judged = {
+            "symptoms": [symptom.name for symptom in self.judgement.symptoms],
+            "evidence": list(self.judgement.evidence),
+            "advice": [advice.name for advice in self.judgement.advice],
+        }
+        return dataclasses.asdict(self) | {"judgement": judged, "verdict": str(self)}
 
 
 def typical_horizon(lengths: Array) -> int:
@@ -117,63 +105,101 @@ def diagnose(
         engine: of the arithmetic.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
-    if data is None:
-        seen = _noise(model, steps, generator)
-        score = None
-    else:
-        score = model.score(data, engine)
-        most = max(1, min(SEQUENCES, STATES // (int(data.lengths.max()) * model.net.hidden)))
-        many = data.count > most
-        chosen = generator.permutation(data.count)[:most] if many else np.arange(data.count)
-        seen = dataclasses.replace(data, targets=model.targets_of(data), classes=model.classes)
-        seen = seen.subset(np.sort(chosen))
+    seen = _noise(model, steps, generator) if data is None else _sample(model, data, generator)
     u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)
     flow = backpropagate(model.net, u, t, engine, starts).of_last_step()
-    norms = np.linalg.norm(flow.scaled_deltas.astype(np.float64), axis=2)
-    if not np.isfinite(norms).all():
+    if not np.isfinite(flow.scaled_deltas).all():
         raise GradsieveError("the network's gradient on this data is not finite: nothing to see")
-    ratio = _ratios(norms, flow.exponents, starts)
+    horizon = typical_horizon(seen.lengths)
+    most = max(LEAST_LAGS, min(MOST_LAGS, DELTAS // flow.scaled_deltas.size))
+    spread = np.linspace(0, len(u) - 1, min(most, len(u)))
+    lags = np.unique(np.append(spread, horizon).astype(int))
+    ratio, slow = curves(flow, lags)
+    at_horizon = int(np.searchsorted(lags, horizon))
+    far, slow_Q = float(ratio[at_horizon]), float(slow[at_horizon])
     active = np.arange(len(u))[:, None] >= starts
     size = np.abs(np.asarray(flow.states[1:], dtype=np.float64))[active]
-    horizon = typical_horizon(seen.lengths)
-    far = float(ratio[horizon])
+    saturated = float((size > SATURATED).mean())
     w_rec = model.net.w_rec.astype(np.float64)
+    q_range = Sieve().range
+    inside = np.flatnonzero(slow <= q_range[1])
+    reach = int(lags[inside[-1]]) if inside.size else 0
+    loss, constant = (None, None) if data is None else (flow.loss / seen.count, _constant(flow))
+    reading = LayerReading(slow_Q, reach, horizon, {"activations": saturated})
     return Diagnosis(
         sequences=seen.count,
         steps=len(u),
         of_data=data is not None,
         horizon=horizon,
-        Q=-far if math.isfinite(far) else None,
-        lags=list(range(len(ratio))),
-        log10_ratio=[value if math.isfinite(value) else None for value in ratio.tolist()],
-        reach=_reach(ratio),
+        q_range=q_range,
+        slow_Q=_finite(slow_Q),
+        Q=_finite(-far),
+        lags=lags.tolist(),
+        slow_Q_at=[_finite(value) for value in slow.tolist()],
+        log10_ratio=[_finite(value) for value in ratio.tolist()],
+        reach=reach,
         factor=10 ** (far / horizon) if horizon and math.isfinite(far) else None,
-        saturated=float((size > SATURATED).mean()),
+        saturated=saturated,
         activation_median=float(np.median(size)),
         spectral_radius=float(np.abs(np.linalg.eigvals(w_rec)).max()),
         largest_singular_value=float(np.linalg.norm(w_rec, 2)),
-        score=score,
-        condition="vanished" if far < KEPT else "exploded" if far > -KEPT else "in range",
+        score=None if data is None else model.score(data, engine),
+        loss=loss,
+        constant_loss=constant,
+        judgement=NOT_JUDGED if data is None else judge([reading], q_range, loss, constant),
     )
 
 
-def _ratios(norms: Array, exponents: Array, starts: Array) -> Array:
-    """(T,): log10 of mean ‖δ(T−lag)‖ over mean ‖δ(T)‖, of the sequences that are so long."""
-    steps = len(norms)
-    ratio = np.full(steps, -math.inf)
-    for lag in range(steps):
-        long_enough = starts < steps - lag
-        near = norms[-1, long_enough].mean()
-        far = norms[-1 - lag, long_enough].mean()
-        if near > 0 and far > 0:
-            shift = (exponents[-1 - lag] - exponents[-1]) * math.log10(2)
-            ratio[lag] = math.log10(far / near) + shift
-    return ratio
+def curves(flow: Flow, lags: Array) -> tuple[Array, Array]:
+    """At each lag, of the sequences that are so long: log10 of ‖δ(T−lag)‖ / ‖δ(T)‖, and slow Q.
+
+    Norms are means over the sequences, as in Eq. 14; slow Q is as in `gradsieve.change.slow_factor`
+    with this lag as its horizon.
+    """
+    deltas, exponents = flow.scaled_deltas.astype(np.float64), flow.exponents
+    starts = np.zeros(deltas.shape[1]) if flow.starts is None else flow.starts
+    norms = np.linalg.norm(deltas, axis=2)
+    ratio, slow = np.full(len(lags), -math.inf), np.full(len(lags), math.inf)
+    for position, lag in enumerate(lags):
+        first = flow.length - 1 - int(lag)
+        long_enough = starts <= first
+        near = norms[-1, long_enough]
+        if not near.any():
+            slow[position] = math.nan
+            continue
+        far = norms[first, long_enough].mean()
+        if far > 0:
+            shift = (exponents[first] - exponents[-1]) * math.log10(2)
+            ratio[position] = math.log10(far / near.mean()) + shift
+        steps = window_steps(int(lag), WINDOW)
+        window = slice(first, first + steps)
+        weights = np.sin(np.pi * (np.arange(steps) + 0.5) / steps) ** 2
+        unit = int(exponents[window].max())
+        weights = np.ldexp(weights / weights.sum(), exponents[window] - unit)
+        kept = np.linalg.norm(np.tensordot(weights, deltas[window][:, long_enough], 1), axis=1)
+        counts = (near > 0) & (kept > 0)
+        if counts.any():
+            shift = (exponents[-1] - unit) * math.log10(2)
+            slow[position] = np.log10(near[counts] / kept[counts]).mean() + shift
+    return ratio, slow
 
 
-def _reach(ratio: Array) -> int:
-    kept = np.flatnonzero(ratio >= KEPT)
-    return int(kept[-1]) if kept.size else 0
+def _constant(flow: Flow) -> float:
+    """The loss of the best constant guess of these targets."""
+    if flow.net.output == "softmax":
+        counts = np.bincount(flow.t)
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * np.log(shares)).sum())
+    return float(0.5 * flow.t.astype(np.float64).var(axis=0).sum())
+
+
+def _sample(model: Model, data: Sequences, generator: np.random.Generator) -> Sequences:
+    """So many of the sequences that memory suffices, with the network's numbers of classes."""
+    most = max(1, min(SEQUENCES, STATES // (int(data.lengths.max()) * model.net.hidden)))
+    seen = dataclasses.replace(data, targets=model.targets_of(data), classes=model.classes)
+    if data.count <= most:
+        return seen
+    return seen.subset(np.sort(generator.permutation(data.count)[:most]))
 
 
 def _noise(model: Model, steps: int, generator: np.random.Generator) -> Sequences:
@@ -188,3 +214,7 @@ def _noise(model: Model, steps: int, generator: np.random.Generator) -> Sequence
         return from_arrays(sequences, targets, model.classes, model.per_step)
     wanted = scaling.outputs(generator.standard_normal((count, net.outputs)))
     return from_arrays(sequences, wanted, None, model.per_step)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

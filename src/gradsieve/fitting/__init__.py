@@ -8,16 +8,19 @@ fitted.model.save("gestures.safetensors")
 from gradsieve.fitting._fit import Fitted, fit
 from gradsieve.fitting._folder import NETWORK, outcome, sieve_reasons, whole_folder, write_outcome
 from gradsieve.fitting._interval import Score, score
-from gradsieve.fitting._recipe import Recipe
-from gradsieve.fitting._search import OnRecord, Trial
+from gradsieve.fitting._search import NO_SEARCH, Search, own_recipe
 from gradsieve.fitting._task import OwnTask
+from gradsieve.fitting._trials import Choice, OnRecord, Trial
 
 __all__ = [
     "fit",
-    "Recipe",
+    "Search",
+    "NO_SEARCH",
+    "own_recipe",
     "Fitted",
     "Score",
     "score",
+    "Choice",
     "Trial",
     "OnRecord",
     "OwnTask",

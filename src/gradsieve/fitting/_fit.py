@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gradsieve.data import Parts, Scaling, Sequences, check_trainable, split
 from gradsieve.diagnosis import Diagnosis, diagnose
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.fitting._interval import Score, score
-from gradsieve.fitting._recipe import Recipe
-from gradsieve.fitting._search import OnRecord, Trial, initial_network, search
+from gradsieve.fitting._pace import Pace, time_limit
+from gradsieve.fitting._search import NO_SEARCH, Search, fitted_to, own_recipe
 from gradsieve.fitting._task import OwnTask
+from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices, cores
 from gradsieve.model import Model
 from gradsieve.network import SRN
-from gradsieve.training import Run, run_one
+from gradsieve.recipe import Recipe
+from gradsieve.training import Run
 
 MOST_STATES = 200_000_000  # of a minibatch: steps, sequences and units; some 5 GB with all of them
 MOST_STACKED = 500_000_000  # values of the training part, each series as long as the longest
@@ -28,9 +31,10 @@ class Fitted:
     """A trained model and what there is to know about it."""
 
     model: Model
-    run: Run  # of the final training
-    trials: list[Trial]
-    chosen: Trial
+    run: Run  # that the model comes from
+    search: Search
+    trials: list[Trial]  # the best first
+    chosen: Choice
     task: OwnTask
     score: Score  # on the test part, or where there is none on the validation part
     diagnosis: Diagnosis  # on the same part
@@ -40,62 +44,55 @@ class Fitted:
 def fit(
     data: Sequences,
     recipe: Recipe | None = None,
+    search: Search | None = None,
     *,
-    test_data: Sequences | None = None,
+    test: float | Sequences = 0.2,
     validation: float = 0.2,
-    test: float = 0.2,
     name: str = "own sequences",
+    seed: int = 0,
     folder: Path | None = None,
-    jobs: int | None = None,
     on_record: OnRecord | None = None,
+    jobs: int | None = None,
 ) -> Fitted:
     """Train a network on these sequences.
 
     Args:
         data: raw sequences and targets.
-        recipe: choices; see `Recipe`.
-        test_data: test sequences of their own; then `test` is not split off.
-        validation: share of the series that choose the network.
-        test: share of the series that it is finally tested on; 0 for none.
+        recipe: how networks begin and are trained; `own_recipe()` by default.
+        search: what is chosen by the validation part; `Search()` by default. With a recipe of your
+            own and no `search`, nothing is searched: one network is trained as the recipe says.
+        test: the share of the series that the network is finally tested on, 0 for none; or test
+            sequences of their own.
+        validation: the share of the series that choose the network.
         name: what the report calls the task.
-        folder: where the final run is recorded.
-        jobs: trials that run at a time; this machine's cores by default.
-        on_record: called with a run's name, its last epoch and each of its records.
+        seed: decides split, initial weights and order.
+        folder: where the final runs are recorded.
+        on_record: called with the name of a run (all trials have one), how many epochs it has,
+            and each of its records.
+        jobs: runs at a time; this machine's cores by default.
+
+    Ctrl-C ends the search or the training early; the best network so far is the result.
     """
     began = time.perf_counter()
-    recipe = recipe or Recipe()
-    task = _task(data, test_data, recipe, validation, test, name)
+    if search is None:
+        search = Search() if recipe is None else NO_SEARCH
+    task = _task(data, test, validation, seed, name)
     train = task.parts.train
-    trials, tried = search(task, recipe, jobs, on_record)
-    best: tuple[Run, Trial] | None = None
-    for number, trial in enumerate(trials[: recipe.finalists]):
-        run = run_one(
-            initial_network(task, recipe, trial.initial, trial.network),
-            replace(task, noise=trial.noise),
-            recipe.settings(train, trial.learning_rate, recipe.epochs),
-            folder=None if folder is None else folder / f"final-{number + 1}",
-            about={
-                "label": f"{recipe.sieve}, {trial.initial}, noise {trial.noise:g}",
-                "network": 2 * trial.network + (trial.initial == "gaussian"),
-                "initial": trial.initial,
-                "variance": recipe.initial_variance(train),
-            },
-            on_record=_named(
-                recipe.epochs,
-                on_record,
-                f"final {number + 1}: rate {trial.learning_rate:g}, noise {trial.noise:g}",
-            ),
-        )
-        if best is None or run.validation_loss < best[0].validation_loss:
-            best = run, trial
-        if run.stopped == "interrupted":
-            # Cut short, it may not have come as far as its trial did.
-            if trial in tried and tried[trial].validation_loss < best[0].validation_loss:
-                best = replace(tried[trial], stopped="interrupted"), trial
-            break
-    if best is None:
-        raise InvalidArgument("finalists is 0; at least one trial must be trained to the end")
-    run, trial = best
+    recipe = fitted_to(recipe or own_recipe(), train)
+    hidden = search.units(train)
+    _check_memory(train, recipe.budget.batch, hidden)
+    stop = threading.Event()
+    work = Workshop(task, recipe, hidden, seed, cores(jobs), on_record, stop)
+    with time_limit(search.seconds, stop):
+        pace = None
+        if search.seconds is not None:
+            first = choices(search, recipe)[0]
+            pace = Pace.of(work, first, began + search.seconds)
+            search = pace.searching(search, work)
+        tried = _search(work, search)
+        epochs = recipe.budget.epochs if pace is None else pace.epochs(search.finalists, work)
+        finals = _finals(work, tried[: search.finalists], epochs, folder)
+    chosen, run = _best(tried, finals)
     model = Model(
         run.network,
         task.scaling,
@@ -107,37 +104,70 @@ def fit(
     return Fitted(
         model=model,
         run=run,
-        trials=trials,
-        chosen=trial,
+        search=search,
+        trials=tried,
+        chosen=chosen,
         task=task,
-        score=score(model, task.tested, recipe.engine),
-        diagnosis=diagnose(model, task.tested, engine=recipe.engine),
+        score=score(model, task.tested),
+        diagnosis=diagnose(model, task.tested),
         seconds=time.perf_counter() - began,
     )
 
 
+def _search(work: Workshop, search: Search) -> list[Trial]:
+    """All trials, the best first; a single choice is not tried."""
+    asked = choices(search, work.recipe)
+    if len(asked) == 1:
+        return [Trial(asked[0])]
+    epochs = math.ceil(search.updates / work.recipe.budget.iterations)
+    name = f"search, {len(asked)} trials"
+    runs = work.all([partial(work.run, choice, epochs, name, len(asked)) for choice in asked])
+    tried = [Trial(choice, run) for choice, run in zip(asked, runs, strict=True)]
+    return sorted(tried, key=lambda trial: trial.loss)
+
+
+def _finals(work: Workshop, best: list[Trial], epochs: int, folder: Path | None) -> list[Trial]:
+    """The best trials trained to the end; none where the search was cut short."""
+    if work.stop.is_set():
+        return []
+    works = [
+        partial(
+            work.run,
+            trial.choice,
+            epochs,
+            f"final {number}: {trial.choice}",
+            folder=None if folder is None else folder / f"final-{number}",
+        )
+        for number, trial in enumerate(best, start=1)
+    ]
+    return [Trial(trial.choice, run) for trial, run in zip(best, work.all(works), strict=True)]
+
+
+def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run]:
+    """The final run of the lowest validation loss; where finals were cut short, any run."""
+    whole = [trial for trial in finals if not trial.interrupted]
+    found = min([*(whole or finals or tried), *([] if whole else tried)], key=lambda one: one.loss)
+    if found.run is None or not math.isfinite(found.loss):
+        raise GradsieveError(
+            "the time was over before any network was validated; allow more of it, or fewer trials"
+        )
+    return found.choice, found.run
+
+
 def _task(
-    data: Sequences,
-    test_data: Sequences | None,
-    recipe: Recipe,
-    validation: float,
-    test: float,
-    name: str,
+    data: Sequences, test: float | Sequences, validation: float, seed: int, name: str
 ) -> OwnTask:
-    parts = split(data, validation, 0.0 if test_data is not None else test, recipe.seed)
+    parts = split(data, validation, 0.0 if isinstance(test, Sequences) else test, seed)
     check_trainable(parts.train)
-    _check_memory(parts, recipe)
-    scaling = Scaling.of(parts.train)
-    if test_data is not None:
-        parts = Parts(parts.train, parts.validation, _renumbered(parts.train, test_data))
-    return OwnTask(name, parts, scaling)
+    if isinstance(test, Sequences):
+        parts = Parts(parts.train, parts.validation, _renumbered(parts.train, test))
+    return OwnTask(name, parts, Scaling.of(parts.train))
 
 
-def _check_memory(parts: Parts, recipe: Recipe) -> None:
+def _check_memory(train: Sequences, batch: int, hidden: int) -> None:
     """Refuse series that are too long to train on side by side, before memory runs out."""
-    train = parts.train
     longest = int(train.lengths.max())
-    states = longest * recipe.batch * recipe.units(train)
+    states = longest * batch * hidden
     stacked = longest * train.count * train.inputs
     if states > MOST_STATES or stacked > MOST_STACKED:
         name = train.names[int(train.lengths.argmax())]
@@ -147,7 +177,7 @@ def _check_memory(parts: Parts, recipe: Recipe) -> None:
         )
 
 
-def _renumbered(train: Sequences, test_data: Sequences) -> Sequences:
+def _renumbered(train: Sequences, test: Sequences) -> Sequences:
     """Test sequences with the training part's numbering of classes."""
     like = Model(
         SRN.random(train.inputs, 1, train.outputs, train.output),
@@ -156,10 +186,4 @@ def _renumbered(train: Sequences, test_data: Sequences) -> Sequences:
         train.features,
         train.per_step,
     )
-    return replace(test_data, targets=like.targets_of(test_data), classes=train.classes)
-
-
-def _named(
-    epochs: int, on_record: OnRecord | None, name: str
-) -> Callable[[dict[str, Any]], None] | None:
-    return None if on_record is None else lambda record: on_record(name, epochs, record)
+    return replace(test, targets=like.targets_of(test), classes=train.classes)

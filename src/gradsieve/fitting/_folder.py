@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,7 +69,7 @@ def write_outcome(fitted: Fitted, folder: Path, report: bool = True) -> None:
     fitted.model.save(folder / NETWORK)
     write_atomically(folder / "fit.json", json.dumps(outcome(fitted), indent=1) + "\n")
     draw(fitted.diagnosis, fitted.model.net, folder / "diagnosis.png")
-    if report:
+    if report and (folder / "runs").exists():  # an interrupted search leaves none
         from gradsieve.report import write_report
 
         write_report([folder / "runs"], folder / "report.html", f"Fitting {fitted.task.name}")
@@ -92,7 +93,7 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
     task, run, found = fitted.task, fitted.run, fitted.diagnosis
     train = task.parts.train
     return {
-        "format": "gradsieve-fit-1",
+        "format": "gradsieve-fit-2",
         "data": task.name,
         "kind": train.kind,
         "per": "step" if train.per_step else "series",
@@ -113,27 +114,28 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
         "hidden": fitted.model.net.hidden,
         "parameters": int(fitted.model.net.flat.size),
         "chosen": dataclasses.asdict(fitted.chosen),
-        "trials": [dataclasses.asdict(trial) for trial in fitted.trials],
-        "settings": run.settings.as_dict(),
+        "trials": [trial.as_dict() for trial in fitted.trials],
+        "search": fitted.search.as_dict(),
+        "recipe": run.recipe.as_dict(),
         "best_epoch": run.best_epoch,
         "updates": run.updates,
         "stopped": run.stopped,
         "kept": run.kept,
+        "corrected": run.corrected,
         "sieve": sieve_reasons(fitted),
         "stalls": run.stalls,
         "nonfinite": run.nonfinite,
         "reach": found.reach,
-        "Q": found.Q,
-        "condition": found.condition,
-        "diagnosis": found.verdict,
+        "slow_Q": found.slow_Q,
+        "symptoms": [symptom.name for symptom in found.judgement.symptoms],
+        "diagnosis": str(found),
         "seconds": fitted.seconds,
     }
 
 
 def sieve_reasons(fitted: Fitted) -> dict[str, int]:
-    """How often the final run's sieve gave each verdict."""
-    counts: dict[str, int] = {}
+    """How often the final run's sieve gave each verdict, by the reason's name."""
+    counts: Counter[str] = Counter()
     for record in fitted.run.history:
-        for reason, count in record["reasons"].items():
-            counts[reason] = counts.get(reason, 0) + count
-    return counts
+        counts.update(record["reasons"])
+    return dict(counts)

@@ -1,86 +1,131 @@
-"""A learning rate, a noise and an initial network, by short trials side by side.
+"""`Search`: what is chosen by validation, and the recipe that the rest comes from.
 
-A trial's result depends on its own seed and rate only, so the search finds the same whatever runs
-beside it. Trials are compared by validation loss, which says more than accuracy where the
-validation part is small.
+`benchmarks/own_data_defaults.py` chose the defaults of both, by validation parts of data sets that
+no table reports (docs/own-data.md, "How the defaults were chosen").
 """
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from gradsieve.fitting._recipe import Recipe
-from gradsieve.fitting._task import OwnTask
-from gradsieve.network import SRN, Recurrent
-from gradsieve.training import Run, run_one
+from gradsieve import recipes
+from gradsieve.data import Sequences
+from gradsieve.diagnosis import typical_horizon
+from gradsieve.errors import InvalidArgument
+from gradsieve.recipe import Curriculum, Recipe
+from gradsieve.settings import Settings, setting
+from gradsieve.start import Recurrent
 
-OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its last epoch, a record
+FEW_SERIES, FEW_UNITS, MANY_UNITS = 1000, 32, 64
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One short run of the search."""
+class Search(Settings):
+    """What short trials choose between, and how many of them are trained to the end.
 
-    learning_rate: float
-    noise: float
-    initial: Recurrent
-    network: int  # which initial network of its kind
-    validation_loss: float | None  # None where there was nothing to choose from
-    validation_accuracy: float | None
+    >>> Search(rates=(0.01,), noises=(0.0,), starts=("orthogonal",)).trials
+    1
+    """
+
+    hidden: int | None = setting(
+        None,
+        "Hidden units; None is 32, and 64 from a thousand training series on.",
+        least=1,
+        whole=True,
+        none=True,
+    )
+    rates: tuple[float, ...] = setting(
+        (1e-3, 3e-3, 1e-2),
+        "Learning rates to try; with none of them the recipe's own is used.",
+        shape="numbers above 0",
+    )
+    starts: tuple[Recurrent, ...] = setting(
+        ("orthogonal", "identity"),
+        "Starts of the recurrent matrix to try; with none of them the recipe's own is used.",
+        shape=f"names out of {', '.join(get_args(Recurrent))}",
+    )
+    noises: tuple[float, ...] = setting(
+        (0.0, 0.3),
+        "Standard deviations of the noise on copies of the training series, in units of each "
+        "input's own; 0 makes no copies.",
+        shape="numbers of at least 0, one or more",
+    )
+    networks: int = setting(
+        1, "Initial networks that each choice is tried with.", least=1, whole=True
+    )
+    updates: int = setting(800, "Minibatches of a trial.", least=1, whole=True)
+    finalists: int = setting(
+        3,
+        "Best trials that are trained to the end; the best of them is taken.",
+        least=1,
+        whole=True,
+    )
+    seconds: float | None = setting(
+        None,
+        "Time for search and training together; None trains as long as the recipe says.",
+        above=0,
+        none=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check("rates", lambda rate: math.isfinite(rate) and rate > 0)
+        self._check("noises", lambda noise: math.isfinite(noise) and noise >= 0)
+        self._check("starts", get_args(Recurrent).__contains__)
+        if not self.noises:
+            raise InvalidArgument("noises is empty; it must be numbers of at least 0, one or more")
+
+    def _check(self, name: str, allowed: Any) -> None:
+        values = getattr(self, name)
+        several = isinstance(values, Sequence) and not isinstance(values, str)
+        try:
+            fits = several and all(allowed(value) for value in values)
+        except TypeError:
+            fits = False
+        if not fits:
+            shape = type(self).__dataclass_fields__[name].metadata["rule"]
+            raise InvalidArgument(f"{name} is {values!r}; it must be {shape}")
+        object.__setattr__(self, name, tuple(values))
+
+    @property
+    def trials(self) -> int:
+        """How many choices there are."""
+        kinds = max(1, len(self.rates)) * max(1, len(self.starts)) * len(self.noises)
+        return self.networks * kinds
+
+    def units(self, train: Sequences) -> int:
+        if self.hidden is not None:
+            return self.hidden
+        return FEW_UNITS if train.count < FEW_SERIES else MANY_UNITS
 
 
-def initial_network(task: OwnTask, recipe: Recipe, initial: Recurrent, number: int) -> SRN:
-    train = task.parts.train
-    return SRN.random(
-        task.inputs,
-        recipe.units(train),
-        task.outputs,
-        task.output,
-        variance=recipe.initial_variance(train),
-        seed=recipe.seed + number,
-        recurrent=initial,
+NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), finalists=1)
+
+
+def own_recipe() -> Recipe:
+    """The recommended recipe with a budget for data of one's own.
+
+    There is no accuracy to stop at, so patience ends a run; there is no curriculum, because own
+    data cannot be drawn at other lengths.
+    """
+    return recipes.recommended().replaced(
+        variance=1 / FEW_UNITS,
+        curriculum=Curriculum(),
+        epochs=200,
+        patience=100,
+        stop_at=None,
+        validate_every=1,
     )
 
 
-def search(
-    task: OwnTask,
-    recipe: Recipe,
-    jobs: int | None = None,
-    on_record: OnRecord | None = None,
-) -> tuple[list[Trial], dict[Trial, Run]]:
-    """All trials, the best first, and their runs; a single choice is not tried."""
-    rates = recipe.rates if recipe.learning_rate is None else (recipe.learning_rate,)
-    noises = recipe.noises if recipe.noise is None else (recipe.noise,)
-    asked = list(product(recipe.initials, range(recipe.networks), rates, noises))
-    if len(asked) == 1:
-        initial, number, rate, noise = asked[0]
-        return [Trial(rate, noise, initial, number, None, None)], {}
-    epochs = recipe.search_epochs(task.parts.train)
-    stop = threading.Event()
-
-    def one(initial: Recurrent, number: int, rate: float, noise: float) -> tuple[Trial, Run]:
-        name = f"rate {rate:g}, noise {noise:g}, {initial} network {number + 1}"
-        run = run_one(
-            initial_network(task, recipe, initial, number),
-            replace(task, noise=noise),
-            recipe.settings(task.parts.train, rate, epochs),
-            on_record=None if on_record is None else lambda record: on_record(name, epochs, record),
-            stop=stop,
-        )
-        found = run.validation_loss, run.validation_accuracy
-        return Trial(rate, noise, initial, number, *found), run
-
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        futures = [pool.submit(one, *choice) for choice in asked]
-        try:
-            runs = dict(future.result() for future in futures)
-        except BaseException:
-            stop.set()
-            raise
-    return sorted(runs, key=lambda trial: trial.validation_loss or 0.0), runs
+def fitted_to(recipe: Recipe, train: Sequences) -> Recipe:
+    """The recipe with a horizon that nine in ten series have; no sieve where that is no step."""
+    if recipe.sieve is None:
+        return recipe
+    horizon = typical_horizon(train.lengths)
+    if horizon < 1:
+        return recipe.replaced(sieve="off")
+    return recipe.replaced(horizon=recipe.sieve.horizon or horizon)

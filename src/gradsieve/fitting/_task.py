@@ -9,8 +9,7 @@ import numpy as np
 from gradsieve.data import Parts, Scaling, Sequences
 from gradsieve.model import r_squared
 from gradsieve.network import Array, Output
-from gradsieve.training import Data
-from gradsieve.training import Sequences as Stacked
+from gradsieve.training import Data, Stacked
 
 MOST_COPIES = 9
 ENOUGH = 2000  # sequences

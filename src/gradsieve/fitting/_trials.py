@@ -1,0 +1,129 @@
+"""Runs side by side: the short trials of the search, and the finals.
+
+A run depends on its own choice and the seed only, so it finds the same whatever runs beside it.
+Runs are compared by validation loss, which says more than accuracy where the validation part is
+small.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gradsieve.fitting._search import Search
+from gradsieve.fitting._task import OwnTask
+from gradsieve.network import SRN
+from gradsieve.recipe import Recipe
+from gradsieve.start import Recurrent
+from gradsieve.training import Job, Run, run_one
+
+OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its epochs, a record
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a trial tries."""
+
+    start: Recurrent
+    learning_rate: float
+    noise: float
+    network: int = 0  # which initial network
+
+    def __str__(self) -> str:
+        return (
+            f"{self.start}, rate {self.learning_rate:g}, noise {self.noise:g}, "
+            f"network {self.network + 1}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A choice and its run; None where there was nothing to choose from."""
+
+    choice: Choice
+    run: Run | None = None
+
+    @property
+    def loss(self) -> float:
+        """On the validation part; infinite where it was not run."""
+        return math.inf if self.run is None else self.run.validation_loss
+
+    @property
+    def interrupted(self) -> bool:
+        return self.run is not None and self.run.stopped == "interrupted"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self.choice) | {
+            "validation_loss": None if self.run is None else self.run.validation_loss,
+            "validation_accuracy": None if self.run is None else self.run.validation_accuracy,
+        }
+
+
+def choices(search: Search, recipe: Recipe) -> list[Choice]:
+    """Everything that is tried, network by network."""
+    starts = search.starts or (recipe.start.recurrent,)
+    rates = search.rates or (recipe.optimiser.learning_rate,)
+    kinds = product(range(search.networks), starts, rates, search.noises)
+    return [Choice(start, rate, noise, number) for number, start, rate, noise in kinds]
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """What all runs of one fit share."""
+
+    task: OwnTask
+    recipe: Recipe
+    hidden: int
+    seed: int
+    jobs: int
+    on_record: OnRecord | None
+    stop: threading.Event
+
+    def run(
+        self, choice: Choice, epochs: int, name: str, alike: int = 1, folder: Path | None = None
+    ) -> Run:
+        """Train one network by this choice; `alike`: how many runs have this name."""
+        recipe = self.recipe.replaced(
+            recurrent=choice.start, learning_rate=choice.learning_rate, epochs=epochs
+        )
+        task = replace(self.task, noise=choice.noise)
+        seed = self.seed + choice.network
+        net = SRN.random(
+            task.inputs, self.hidden, task.outputs, task.output, start=recipe.start, seed=seed
+        )
+        about = {"label": str(choice), "network": choice.network, "drawn_by": seed}
+        return run_one(
+            net,
+            Job(task, recipe, self.seed, about=about),
+            folder,
+            lambda record: self._tell(name, alike * epochs, record),
+            self.stop,
+        )
+
+    def _tell(self, name: str, epochs: int, record: dict[str, Any]) -> None:
+        if self.on_record is not None:
+            self.on_record(name, epochs, record)
+
+    def all(self, works: Sequence[Callable[[], Run]]) -> list[Run]:
+        """Every run's result; Ctrl-C ends all of them early, each with what it has."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            futures = [pool.submit(work) for work in works]
+            try:
+                return [future.result() for future in futures]
+            except KeyboardInterrupt:
+                self.stop.set()
+                return [future.result() for future in futures]
+            except BaseException:
+                self.stop.set()
+                raise
+
+
+def cores(jobs: int | None) -> int:
+    return jobs or os.cpu_count() or 1
