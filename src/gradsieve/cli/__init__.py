@@ -1,4 +1,4 @@
-"""The `gradsieve` command: one module a subcommand, errors handled here for all of them.
+"""The `gradsieve` command: one module a subcommand, loaded when it is called or listed.
 
 A person's own mistake (a `GradsieveError`, or a wrong option) ends with one line and exit code 2,
 never with a traceback.
@@ -7,45 +7,70 @@ never with a traceback.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from gradsieve.cli.bench import bench
 from gradsieve.cli.console import Console
-from gradsieve.cli.demo import demo
-from gradsieve.cli.diagnose import diagnose
-from gradsieve.cli.export import export
-from gradsieve.cli.fit import fit
-from gradsieve.cli.report import report
-from gradsieve.cli.reproduce import ReproduceCommand, reproduce
-from gradsieve.cli.train import train
-from gradsieve.cli.watch import watch
 from gradsieve.errors import GradsieveError
+
+SECTIONS = {
+    "Learn": ("demo", "train", "fit"),
+    "Look": ("report", "watch", "diagnose"),
+    "Study": ("reproduce", "bench"),
+    "Deploy": ("export",),
+}
+PANELS = {command: section for section, commands in SECTIONS.items() for command in commands}
+
+
+class Commands(TyperGroup):
+    """Imports the module of a command when it is needed, so that none waits for the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(PANELS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in PANELS:
+            return None
+        module = import_module(f"gradsieve.cli.{cmd_name}")
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        own_parsing = getattr(module, f"{cmd_name.capitalize()}Command", None)
+        function = getattr(module, cmd_name)
+        alone.command(cmd_name, rich_help_panel=PANELS[cmd_name], cls=own_parsing)(function)
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="gradsieve",
-    help=(
-        "See how far back a recurrent network can learn, predict what each weight update will do "
-        "to that reach, and keep the updates that hold it.\n\nStart with [bold]gradsieve "
-        "demo[/bold]: it trains networks with the sieve off and on and compares them."
-    ),
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SECTIONS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Learn": (demo, train, fit),
-    "Look": (report, watch, diagnose),
-    "Study": (reproduce, bench),
-    "Deploy": (export,),
-}
-OWN_PARSING = {reproduce: ReproduceCommand}
-for section, commands in SECTIONS.items():
-    for command in commands:
-        app.command(rich_help_panel=section, cls=OWN_PARSING.get(command))(command)
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from gradsieve import __version__
+
+        print(f"gradsieve {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def gradsieve(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which.")
+    ] = False,
+) -> None:
+    """See how far back a recurrent network can learn, and keep that reach while it trains.
+
+    Start with [bold]gradsieve demo[/bold]: it trains networks without and with the sieve and
+    compares them. [bold]gradsieve demo --quick[/bold] takes half a minute.
+    """
 
 
 def main() -> None:

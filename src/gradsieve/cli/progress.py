@@ -1,4 +1,4 @@
-"""Live progress of several runs: a row each, with accuracy, Q, kept share and time left.
+"""Live progress of several runs: a row each, with accuracy, slow Q, corrections and time left.
 
 On a terminal it is a table that moves; elsewhere one plain line per run that ends.
 """
@@ -28,8 +28,8 @@ class RunsProgress:
             BarColumn(bar_width=24),
             TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
             TextColumn("[bold]{task.fields[accuracy]}[/bold]"),
-            TextColumn("Q {task.fields[Q]}"),
-            TextColumn("kept {task.fields[kept]}"),
+            TextColumn("slow Q {task.fields[slow_Q]}"),
+            TextColumn("corrected {task.fields[corrected]}"),
             TimeRemainingColumn(),
             console=console,
             disable=not self._live,
@@ -50,7 +50,8 @@ class RunsProgress:
     def row(self, name: str, epochs: int) -> Callable[[dict[str, Any]], None]:
         """A function that takes each record of this run's history."""
         with self._lock:
-            task = self._progress.add_task(name, total=epochs, accuracy="–", Q="–", kept="–")
+            unknown = dict.fromkeys(("accuracy", "slow_Q", "corrected"), "–")
+            task = self._progress.add_task(name, total=epochs, **unknown)
             self._rows[name] = task
 
         def update(record: dict[str, Any]) -> None:
@@ -58,8 +59,8 @@ class RunsProgress:
                 task,
                 completed=record["epoch"],
                 accuracy=f"{record['accuracy']:6.1%}",
-                Q=signed(record["Q"]),
-                kept=f"{record['kept']:4.0%}",
+                slow_Q=signed(record["slow_Q"]),
+                corrected=f"{record['corrected']:4.0%}",
             )
 
         return update

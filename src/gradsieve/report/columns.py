@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradsieve.report.runs import Run, finite
+from gradsieve.report.runs import RecordedRun, finite, reasons
 
 MOST_POINTS = 500  # as many as a wide screen can tell apart
 MOST_PROBES = 200
@@ -31,6 +31,7 @@ MERGES: dict[str, Merge] = {
     "loss": _mean,
     "accuracy": _last,
     "validation_loss": _last,
+    "slow_Q": _mean,
     "Q": _mean,
     "Q_min": min,
     "Q_max": max,
@@ -45,7 +46,7 @@ PROBE_NUMBERS = ("activation_mean", "activation_median", "saturated", "predicted
 
 
 def columns(
-    run: Run, most_points: int = MOST_POINTS, most_probes: int = MOST_PROBES
+    run: RecordedRun, most_points: int = MOST_POINTS, most_probes: int = MOST_PROBES
 ) -> dict[str, Any]:
     """Everything that is drawn of one run's history."""
     every = max(1, -(-len(run.epochs) // most_points))
@@ -73,30 +74,29 @@ def _shorter(value: float | None) -> float | None:
 
 
 def _reasons(groups: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list[int]]:
-    """How many updates got each verdict, by reason."""
+    """How many updates had each reason."""
     counts: dict[str, list[int]] = {}
     for position, group in enumerate(groups):
         for epoch in group:
-            reasons = epoch.get("reasons")
-            if not isinstance(reasons, Mapping):
-                continue
-            for reason, count in reasons.items():
-                column = counts.setdefault(str(reason), [0] * len(groups))
-                column[position] += int(finite(count) or 0)
+            for reason, count in reasons(epoch).items():
+                counts.setdefault(reason, [0] * len(groups))[position] += count
     return counts
 
 
-def _probes(run: Run, most_probes: int) -> dict[str, Any]:
+def _probes(run: RecordedRun, most_probes: int) -> dict[str, Any]:
     """The probed epochs: gradient norms over lag, activations, predicted and measured changes."""
     probed = [epoch for epoch in run.epochs if isinstance(epoch.get("probe"), Mapping)]
     kept = probed[:: max(1, -(-len(probed) // most_probes))]
     if probed and kept[-1] is not probed[-1]:
         kept.append(probed[-1])
-    lags = sorted({lag for epoch in kept for lag in _norms(epoch["probe"])})
+    lags = sorted({lag for epoch in kept for lag in _by_lag(epoch["probe"], "log10_norm")})
     return {
         "epoch": [int(epoch["epoch"]) for epoch in kept],
         "lags": lags,
-        "log10_norm": [[_norms(epoch["probe"]).get(lag) for lag in lags] for epoch in kept],
+        **{
+            name: [[_by_lag(epoch["probe"], name).get(lag) for lag in lags] for epoch in kept]
+            for name in ("log10_norm", "slow_Q")
+        },
         **{
             name: [_shorter(finite(epoch["probe"].get(name))) for epoch in kept]
             for name in PROBE_NUMBERS
@@ -104,9 +104,9 @@ def _probes(run: Run, most_probes: int) -> dict[str, Any]:
     }
 
 
-def _norms(probe: Mapping[str, Any]) -> dict[int, float | None]:
-    """log10 of the gradient's norm by lag."""
-    lags, values = probe.get("lags"), probe.get("log10_norm")
+def _by_lag(probe: Mapping[str, Any], name: str) -> dict[int, float | None]:
+    """A number of a probe that was taken at several lags."""
+    lags, values = probe.get("lags"), probe.get(name)
     if not isinstance(lags, list) or not isinstance(values, list):
         return {}
     pairs = zip(lags, values, strict=False)

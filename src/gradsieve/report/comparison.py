@@ -6,46 +6,17 @@ network, over the networks that both have.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from gradsieve.experiments.statistics import paired_p_value
-from gradsieve.report.runs import Run
-from gradsieve.sieve import Sieve
+from gradsieve.report.runs import RecordedRun
+from gradsieve.settings import plain
 
-# What runs of one variant share, and what a run that does not say it had.
-VARIANT_SETTINGS: dict[str, Any] = {
-    "hidden": None,
-    "variance": None,
-    "gain": 1.0,
-    "recurrent": "gaussian",
-    "input_gain": 1.0,
-    "bias_spread": 0.0,
-    "learning_rate": None,
-    "momentum": None,
-    "clip": None,
-    "rms_decay": None,
-    "rms_bound": None,
-    "warmup": None,
-    "cooldown": None,
-    "retreat": None,
-    "stages": [],
-    "rate_by_length": 0.0,
-    "batch_by_length": 0.0,
-    "batch": None,
-    "epochs": None,
-    "iterations": None,
-    "engine": None,
-    "dtype": None,
-}
-SIEVE_SETTINGS: dict[str, Any] = {
-    item.name: None if item.default is dataclasses.MISSING else item.default
-    for item in dataclasses.fields(Sieve)
-}
+BESIDE = ("hidden", "engine", "dtype")  # what makes a variant beside its recipe
+UNKNOWN_RANGE = (-1.0, 1.0)  # the paper's, for runs without a sieve that recorded Q alone
 
 
 @dataclass(frozen=True)
@@ -53,11 +24,11 @@ class Variant:
     """Runs that differ in their initial network alone."""
 
     name: str
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
     @property
     def sieved(self) -> bool:
-        return self.runs[0].sieved
+        return self.runs[0].recipe.sieve is not None
 
     @cached_property
     def accuracies(self) -> dict[str, float]:
@@ -86,7 +57,7 @@ class Experiment:
     variants: tuple[Variant, ...]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         return [run for variant in self.variants for run in variant.runs]
 
     @property
@@ -95,8 +66,8 @@ class Experiment:
 
     @property
     def q_range(self) -> tuple[float, float]:
-        """The safe range by which runs without a sieve are looked at."""
-        return next((run.q_range for run in self.runs if run.q_range is not None), (-1.0, 1.0))
+        """The safe range for runs that have none of their own."""
+        return next((run.q_range for run in self.runs if run.q_range is not None), UNKNOWN_RANGE)
 
 
 @dataclass(frozen=True)
@@ -135,55 +106,53 @@ def compare(treatment: Variant, baseline: Variant) -> Comparison | None:
     return Comparison(treatment, baseline, differences)
 
 
-def experiments(runs: Sequence[Run]) -> list[Experiment]:
+def experiments(runs: Sequence[RecordedRun]) -> list[Experiment]:
     """Runs sorted into experiments and variants, in the order in which they come."""
-    by_task: dict[str, list[Run]] = {}
+    by_task: dict[str, list[RecordedRun]] = {}
     for run in runs:
         by_task.setdefault(_experiment_name(run), []).append(run)
     return [Experiment(name, _variants(group)) for name, group in by_task.items()]
 
 
-def _experiment_name(run: Run) -> str:
-    settings = run.settings
+def _experiment_name(run: RecordedRun) -> str:
     parts = [run.task.replace("_", " ")]
-    if settings.get("length") is not None:
-        parts.append(f"T = {settings['length']}")
-    if settings.get("convention") not in (None, "author"):
-        parts.append(f"convention {settings['convention']}")
+    if run.about.get("length") is not None:
+        parts.append(f"T = {run.about['length']}")
+    if run.about.get("convention") not in (None, "author"):
+        parts.append(f"convention {run.about['convention']}")
     return ", ".join(parts)
 
 
-def _variants(runs: Sequence[Run]) -> tuple[Variant, ...]:
-    by_label: dict[str, list[Run]] = {}
+def _variants(runs: Sequence[RecordedRun]) -> tuple[Variant, ...]:
+    """Runs by their label, and within a label by the settings in which they differ."""
+    by_label: dict[str, list[RecordedRun]] = {}
     for run in runs:
         by_label.setdefault(run.label, []).append(run)
     variants: list[Variant] = []
     for label, group in by_label.items():
-        known = [_settings(run) for run in group]
-        differing = [name for name in known[0] if len({one[name] for one in known}) > 1]
-        by_settings: dict[tuple[str, ...], list[Run]] = {}
-        for run, one in zip(group, known, strict=True):
-            by_settings.setdefault(tuple(one[name] for name in differing), []).append(run)
-        for values, members in by_settings.items():
-            said = [
-                f"{name} {'none' if value in ('null', '[]') else value}"
-                for name, value in zip(differing, values, strict=True)
-            ]
-            name = f"{label} ({', '.join(said)})" if said else label
-            variants.append(Variant(name, tuple(members)))
-    # Without a sieve first, plain before clipped: that is what the others are compared with.
-    return tuple(
-        sorted(variants, key=lambda variant: (variant.sieved, variant.runs[0].label != "off"))
-    )
+        names = dict.fromkeys(name for run in group for name in _differing(group[0], run))
+        by_values: dict[str, list[RecordedRun]] = {}
+        for run in group:
+            said = ", ".join(f"{name} {written(_value(run, name))}" for name in names)
+            by_values.setdefault(f"{label} ({said})" if said else label, []).append(run)
+        variants += [Variant(name, tuple(members)) for name, members in by_values.items()]
+    # Without a sieve first: that is what the others are compared with.
+    return tuple(sorted(variants, key=lambda variant: variant.sieved))
 
 
-def _settings(run: Run) -> dict[str, str]:
-    """All that makes a variant, the sieve's own settings among it, as text."""
-    sieve = run.settings.get("sieve")
-    given = sieve if isinstance(sieve, Mapping) else dict.fromkeys(SIEVE_SETTINGS)
-    values = {name: run.settings.get(name, usual) for name, usual in VARIANT_SETTINGS.items()}
-    values |= {name: given.get(name, usual) for name, usual in SIEVE_SETTINGS.items()}
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        for name, value in values.items()
-    }
+def _differing(one: RecordedRun, other: RecordedRun) -> list[str]:
+    beside = [name for name in BESIDE if one.about.get(name) != other.about.get(name)]
+    return [*one.recipe.differing(other.recipe), *beside]
+
+
+def _value(run: RecordedRun, name: str) -> Any:
+    return run.about.get(name) if name in BESIDE else run.recipe.flat()[name]
+
+
+def written(value: Any) -> str:
+    """A setting's value as a person writes it."""
+    if value is None or value in ((), []):
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {written(one)}" for name, one in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(plain(value))

@@ -23,7 +23,7 @@ from gradsieve.report.runs import (
     HISTORY_FILE,
     RESULT_FILE,
     SETTINGS_FILE,
-    Run,
+    RecordedRun,
     read_run,
     run_folders,
 )
@@ -93,7 +93,7 @@ def _run_folders(folder: Path) -> list[Path]:
         return []
 
 
-def _readable_runs(folder: Path) -> list[Run]:
+def _readable_runs(folder: Path) -> list[RecordedRun]:
     runs = []
     for path in _run_folders(folder):
         try:
@@ -103,7 +103,7 @@ def _readable_runs(folder: Path) -> list[Run]:
     return runs
 
 
-def _state(runs: list[Run]) -> str:
+def _state(runs: list[RecordedRun]) -> str:
     if not runs:
         return "Live: waiting for a run to begin"
     going = sum(run.result is None for run in runs)

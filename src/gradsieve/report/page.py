@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +22,15 @@ from markupsafe import Markup
 
 from gradsieve.errors import GradsieveError
 from gradsieve.files import write_atomically
+from gradsieve.recipe import PARTS
+from gradsieve.report.advice import SOLVED
 from gradsieve.report.columns import MOST_POINTS, MOST_PROBES, columns
-from gradsieve.report.comparison import Experiment, experiments
+from gradsieve.report.comparison import Experiment, experiments, written
+from gradsieve.report.corrections import corrections
+from gradsieve.report.finding import finding, percent
 from gradsieve.report.recreate import recreate
-from gradsieve.report.runs import Run, finite, read_runs
-from gradsieve.report.verdict import percent, verdict
+from gradsieve.report.runs import RecordedRun, read_runs
+from gradsieve.settings import rules
 
 HERE = Path(__file__).parent
 SCRIPTS = (
@@ -91,15 +95,18 @@ def write_report(
     return output
 
 
-def content(runs: Sequence[Run]) -> Content:
+def content(runs: Sequence[RecordedRun]) -> Content:
+    """The page's words and numbers."""
     groups = experiments(runs)
-    verdicts = [verdict(group) for group in groups]
     findings = _environment.get_template("findings.html.j2").render(
-        pairs=list(zip(groups, verdicts, strict=True)), total=_total, ended=_ended
+        pairs=[(group, finding(group)) for group in groups],
+        total=_total,
+        ended=_ended,
+        corrected=_corrected,
+        solved=SOLVED,
     )
-    shared, differing = _settings(runs)
     settings = _environment.get_template("settings.html.j2").render(
-        runs=runs, same=shared, differing=differing, setting=_setting, recipes=_recipes(groups)
+        runs=runs, recreated=_recreated(groups), **_settings(runs)
     )
     return Content(findings, settings, {"experiments": _numbers(groups, len(runs))})
 
@@ -164,6 +171,8 @@ def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
                             "folder": run.folder.name,
                             "accuracy": run.accuracy,
                             "q_range": run.q_range,
+                            "measure": run.measure,
+                            "holds": run.holds,
                             "finished": run.result is not None,
                             "history": columns(run, most_points, most_probes),
                         }
@@ -177,42 +186,56 @@ def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
     ]
 
 
-def _recipes(groups: Sequence[Experiment]) -> list[tuple[str, str]]:
+def _recreated(groups: Sequence[Experiment]) -> list[tuple[str, str]]:
     """How to make the first run of each variant again."""
     variants = [(group.name, variant) for group in groups for variant in group.variants]
     return [
-        (f"{name}: “{variant.name}”, network {variant.runs[0].network}", recipe)
+        (f"{name}: “{variant.name}”, network {variant.runs[0].network}", lines)
         for name, variant in variants
-        if (recipe := recreate(variant.runs[0])) is not None
+        if (lines := recreate(variant.runs[0])) is not None
     ]
 
 
-def _total(runs: Sequence[Run], name: str) -> float:
+def _total(runs: Sequence[RecordedRun], name: str) -> float:
     return sum(value for run in runs for value in run.column(name) if value is not None)
 
 
-def _ended(runs: Sequence[Run], name: str) -> float:
+def _ended(runs: Sequence[RecordedRun], name: str) -> float:
     """The sum over runs of a number that counts from the beginning of each."""
     return sum(run.last(name) or 0 for run in runs)
 
 
-def _settings(runs: Sequence[Run]) -> tuple[dict[str, str], list[str]]:
-    """What all runs share, and the names of what they do not."""
-    names = list(dict.fromkeys(name for run in runs for name in run.settings))
-    values = {name: {_setting(run, name) for run in runs} for name in names}
-    shared = {name: found.pop() for name, found in values.items() if len(found) == 1}
-    return shared, [name for name in names if name not in shared]
+def _corrected(runs: Sequence[RecordedRun]) -> float | None:
+    """The share of all updates that the sieve corrected."""
+    done = corrections(run.epochs for run in runs)
+    return done.corrected / done.updates if done.updates else None
 
 
-def _setting(run: Run, name: str) -> str:
-    """A setting as a person writes it."""
-    value = run.settings.get(name)
-    if value is None:
-        return "none"
-    if isinstance(value, bool | str):
-        return str(value)
-    if finite(value) is not None:
-        return repr(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {json.dumps(value[key], ensure_ascii=False)}" for key in value)
-    return json.dumps(value, ensure_ascii=False)
+def _settings(runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """How the runs were trained: what all share, by part of the recipe, and what they do not."""
+    described = [_described(run) for run in runs]
+    names = list(dict.fromkeys(name for one in described for name in one))
+    same = [name for name in names if len({one.get(name) for one in described}) == 1]
+    shared: dict[str, dict[str, str]] = {}
+    for part, name in same:
+        shared.setdefault(part, {})[name] = described[0][part, name]
+    differing = [name for name in names if name not in same]
+    rows = [
+        (run.folder.name, [one.get(name, "–") for name in differing])
+        for run, one in zip(runs, described, strict=True)
+    ]
+    return {"shared": shared, "differing": [name for _, name in differing], "rows": rows}
+
+
+def _described(run: RecordedRun) -> dict[tuple[str, str], str]:
+    """Every setting of a run by part and name; the start only where it drew the weights."""
+    found = {("run", name): written(value) for name, value in run.about.items() if name != "format"}
+    for part in PARTS:
+        group = getattr(run.recipe, part)
+        if part == "start" and not run.drawn:
+            found[part, part] = "initial.safetensors"
+        elif group is None:
+            found[part, part] = "off"
+        else:
+            found |= {(part, name): written(getattr(group, name)) for name in rules(type(group))}
+    return found

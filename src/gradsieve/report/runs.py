@@ -2,7 +2,7 @@
 
 A folder may come from a run that still goes on, was killed, or was damaged, so reading never
 trusts it: a line of the history that does not parse is counted and left out, a number that is not
-a finite number is None. Only a folder that holds no run at all is an error.
+a finite number is None. A folder without a run, or whose recipe is none, is an error.
 """
 
 from __future__ import annotations
@@ -14,69 +14,81 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradsieve.errors import InvalidFile
-from gradsieve.experiments.config import label_of
+from gradsieve.errors import GradsieveError, InvalidFile
+from gradsieve.recipe import Recipe
+from gradsieve.sieve import POLICIES, Reason, Sieve
+from gradsieve.training.older import FORMAT, OLD_FORMAT, upgraded
 
-FORMAT = "gradsieve-run-1"
 SETTINGS_FILE = "run.json"
 HISTORY_FILE = "history.jsonl"
 RESULT_FILE = "result.json"
+SLOW = "slow_Q"
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One network's training, as its folder tells it."""
 
     folder: Path
-    settings: Mapping[str, Any]
+    about: Mapping[str, Any]  # what run.json says beside the recipe
+    recipe: Recipe
     epochs: tuple[Mapping[str, Any], ...]  # by epoch number, each once
-    result: Mapping[str, Any] | None  # None while it is not finished
-    damaged_lines: int
+    result: Mapping[str, Any] | None = None  # None while it is not finished
+    damaged_lines: int = 0
 
     @property
     def task(self) -> str:
-        return str(self.settings.get("task", "unknown task"))
+        return str(self.about.get("task", "unknown task"))
 
     @property
     def label(self) -> str:
-        """What its way of training is called, by whoever trained it or else by its settings."""
-        named = self.settings.get("label")
-        return str(named) if named is not None else label_by_settings(self.settings)
+        """The name of its way of training: as whoever trained it called it, or its policy."""
+        named = self.about.get("label")
+        if named is not None:
+            return str(named)
+        return "off" if self.recipe.sieve is None else self.recipe.sieve.policy
 
     @property
     def network(self) -> str:
         """Which initial network it started from; runs of the same one are compared in pairs."""
-        return str(self.settings.get("network", self.settings.get("seed", 0)))
+        return str(self.about.get("network", self.about.get("seed", 0)))
 
     @property
-    def sieved(self) -> bool:
-        return self.settings.get("sieve") is not None
+    def drawn(self) -> bool:
+        """Whether the recipe's start drew the initial weights, so that a seed makes them again."""
+        return isinstance(self.about.get("drawn_by"), int)
+
+    @property
+    def measure(self) -> str:
+        """The column that its reach is judged by: slow Q, or Q where slow Q was not recorded."""
+        return SLOW if any(epoch.get(SLOW) is not None for epoch in self.epochs) else "Q"
+
+    @property
+    def holds(self) -> bool:
+        """Whether its policy judges by slow Q."""
+        sieve = self.recipe.sieve
+        return sieve is not None and POLICIES[sieve.policy].measure == "slow Q"
 
     @property
     def q_range(self) -> tuple[float, float] | None:
-        """The sieve's safe range of Q, where there is a sieve."""
-        sieve = self.settings.get("sieve")
-        bounds = sieve.get("q_range") if isinstance(sieve, Mapping) else None
-        if not isinstance(bounds, Sequence) or len(bounds) != 2:
-            return None
-        low, high = finite(bounds[0]), finite(bounds[1])
-        return None if low is None or high is None else (low, high)
+        """The safe range of its measure, where it is known."""
+        sieve = self.recipe.sieve
+        if self.measure == SLOW:
+            return sieve.range if sieve is not None and self.holds else Sieve().range
+        return None if sieve is None else sieve.range
 
     @property
-    def stages(self) -> list[tuple[float, float]]:
-        """Lengths of the short sequences that came first, each with its epochs."""
-        stages = self.settings.get("stages")
-        known = []
-        for stage in stages if isinstance(stages, list) else []:
-            numbers = [finite(one) for one in stage] if isinstance(stage, list) else []
-            if len(numbers) == 2 and numbers[0] is not None and numbers[1] is not None:
-                known.append((numbers[0], numbers[1]))
-        return known
+    def stages(self) -> tuple[tuple[int, int], ...]:
+        """The curriculum: steps and epochs of the shorter sequences that came first."""
+        length = self.about.get("length")
+        if not isinstance(length, int):
+            return ()
+        return self.recipe.curriculum.lengths(length, self.recipe.budget.epochs)
 
     @property
     def chance(self) -> float | None:
         """What a constant guess scores."""
-        return finite(self.settings.get("chance"))
+        return finite(self.about.get("chance"))
 
     @property
     def accuracy(self) -> float | None:
@@ -96,30 +108,14 @@ class Run:
         return [finite(epoch.get(name)) for epoch in self.epochs]
 
 
-def label_by_settings(settings: Mapping[str, Any]) -> str:
-    """What the studies call this way of training: off, clip, full, hold+rms+clip…"""
-    staged = bool(settings.get("stages"))
-    built_on = {
-        "identity": settings.get("recurrent") == "identity",
-        "input_gain": settings.get("input_gain", 1.0) != 1.0,
-        "growth": staged and bool(settings.get("rate_by_length")),
-        "stages": staged and not settings.get("rate_by_length"),
-        "wide": staged and bool(settings.get("batch_by_length")),
-        "rms_decay": settings.get("rms_decay") is not None,
-    }
-    options = tuple((name, 1.0) for name, given in built_on.items() if given)
-    return label_of(_method(settings.get("sieve")), options, settings.get("clip") is not None)
-
-
-def _method(sieve: object) -> str:
-    """The paper's skip by its estimator, everything else by its policy."""
-    if not isinstance(sieve, Mapping):
-        return "off"
-    policy = str(sieve.get("policy", "skip"))
-    if policy != "skip":
-        return policy
-    listing = sieve.get("orientation") == "listing"
-    return "listing" if listing else str(sieve.get("estimator", "full"))
+def reasons(record: Mapping[str, Any]) -> dict[str, int]:
+    """How many updates of a record had each reason, by the reason's words."""
+    found = record.get("reasons")
+    counts: dict[str, int] = {}
+    for name, count in found.items() if isinstance(found, Mapping) else ():
+        words = str(Reason.read(str(name)) or name)
+        counts[words] = counts.get(words, 0) + int(finite(count) or 0)
+    return counts
 
 
 def finite(value: object) -> float | None:
@@ -133,9 +129,9 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def read_runs(folders: Sequence[Path]) -> list[Run]:
+def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:
     """The runs in these folders; each is a run, or holds runs at any depth."""
-    runs: list[Run] = []
+    runs: list[RecordedRun] = []
     for folder in folders:
         if not folder.is_dir():
             raise InvalidFile(f"{folder}: no such folder")
@@ -162,14 +158,19 @@ def _natural(name: str) -> tuple[str, int]:
     return stem, int(digits) if digits else -1
 
 
-def read_run(folder: Path) -> Run:
-    settings = _read_object(folder / SETTINGS_FILE)
-    if settings is None or settings.get("format") != FORMAT:
-        raise InvalidFile(
-            f"{folder / SETTINGS_FILE}: not the settings of a gradsieve run (format {FORMAT!r})"
-        )
+def read_run(folder: Path) -> RecordedRun:
+    """The run of a folder, whichever version wrote it."""
+    path = folder / SETTINGS_FILE
+    stored = _read_object(path)
+    if stored is None or stored.get("format") not in (OLD_FORMAT, FORMAT):
+        raise InvalidFile(f"{path}: not the settings of a gradsieve run (format {FORMAT!r})")
+    about = upgraded(stored)
+    try:
+        recipe = Recipe.from_dict(about.pop("recipe", None) or {})
+    except GradsieveError as error:
+        raise InvalidFile(f"{path}: {error}") from error
     epochs, damaged = _read_history(folder / HISTORY_FILE)
-    return Run(folder, settings, epochs, _read_object(folder / RESULT_FILE), damaged)
+    return RecordedRun(folder, about, recipe, epochs, _read_object(folder / RESULT_FILE), damaged)
 
 
 def _read_object(path: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ RENAMED = {
     "batch_by_length": "batch_power",
 }
 GONE = ("measure", "orientation")  # settings of single studies
+STUDIES_OWN = ("random", "regularise")  # labels of arms with steps of their own
 ABOUT = ("label", "network", "task", "length", "convention", "tolerance", "chance", "inputs",
          "hidden", "outputs", "output", "dtype", "seed", "engine", "versions")  # fmt: skip
 
@@ -38,13 +39,23 @@ def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
     recipe["sieve"] = _sieve(sieve) if isinstance(sieve, dict) else None
     about = {name: flat[name] for name in ABOUT if name in flat}
     drawn_by = stored.get("network") if stored.get("variance") is not None else None
-    return {"format": FORMAT, **about, "drawn_by": drawn_by, "recipe": recipe}
+    extended = {"extended": True} if _extended(stored, sieve) else {}
+    return {"format": FORMAT, **about, "drawn_by": drawn_by, "recipe": recipe, **extended}
 
 
 def _sieve(old: dict[str, Any]) -> dict[str, Any]:
-    """Corrections were not bounded, and `every` was 1."""
+    """Corrections were not bounded, `every` was 1, and every policy had a `max_change`."""
     known = {name: value for name, value in old.items() if name in rules(PARTS["sieve"])}
-    return known | {"limit": "inf", "every": 1}
+    known = {"policy": "skip"} | known | {"limit": "inf", "every": 1}
+    return known if known["policy"] == "skip" else known | {"max_change": None}
+
+
+def _extended(stored: dict[str, Any], sieve: Any) -> bool:
+    """Whether the run did what no recipe says."""
+    of_study = str(stored.get("label")).split("+")[0] in STUDIES_OWN
+    given: dict[str, Any] = sieve if isinstance(sieve, dict) else {}
+    bounded = given.get("policy", "skip") != "skip" and given.get("max_change") is not None
+    return of_study or bounded or given.get("orientation") == "listing"
 
 
 def _shares(flat: dict[str, Any]) -> list[list[float]]:

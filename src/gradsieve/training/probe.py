@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradsieve.change import norm_change
+from gradsieve.change import norm_change, slow_factor
 from gradsieve.flow import Flow, propagate
 from gradsieve.network import Array
 from gradsieve.training.data import Stacked
@@ -38,6 +38,7 @@ class Probe:
 
     lags: list[int]
     log10_norm: list[float | None]
+    slow_Q: list[float | None]  # over each lag as the horizon
     activation_mean: float
     activation_median: float
     saturated: float
@@ -56,6 +57,7 @@ def probe(stepper: Stepper, validation: Stacked) -> Probe:
     return Probe(
         lags=[int(lag) for lag in chosen],
         log10_norm=[_finite(float(norms[-1 - lag])) for lag in chosen],
+        slow_Q=[_finite(slow_factor(flow, int(lag))) if lag else 0.0 for lag in chosen],
         activation_mean=float(size.mean()),
         activation_median=float(np.median(size)),
         saturated=float((size > SATURATED).mean()),

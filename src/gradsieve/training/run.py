@@ -83,6 +83,7 @@ class Job:
             "seed": self.seed,
             "engine": self.engine,
             "recipe": self.recipe.as_dict(),
+            **({"extended": True} if self.extension.changes_the_run else {}),
         }
 
 

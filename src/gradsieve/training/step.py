@@ -41,6 +41,11 @@ class Extension:
     leaves_out: Callable[[Array], bool] | None = None  # whether inputs u are left out, unseen
     observe: Callable[[SRN, Outcome, Stepper], None] | None = None  # given the network before
 
+    @property
+    def changes_the_run(self) -> bool:
+        """Whether the recipe alone would not make the run again."""
+        return any(one is not None for one in (self.policy, self.penalty, self.leaves_out))
+
 
 class Stepper:
     """Trains a network minibatch by minibatch."""

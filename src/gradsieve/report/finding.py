@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gradsieve.report.advice import ABOVE_CHANCE, SOLVED, advice, solved
 from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
-from gradsieve.report.runs import Run, finite
+from gradsieve.report.corrections import corrections
+from gradsieve.report.runs import SLOW, RecordedRun, finite
 
-SOLVED = 0.99  # the accuracy at which the paper's protocol stops
-ABOVE_CHANCE = 0.02  # four standard errors of an accuracy over 10 000 sequences at 50 %
 UNLIKELY = 0.05
+MOST_REASONS = 5
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A headline and what stands behind it."""
+class Finding:
+    """A headline, what stands behind it, and what to try next where something is wrong."""
 
     experiment: str
     headline: str
     points: tuple[str, ...]
+    next: str
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -37,7 +38,8 @@ def signed(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def verdict(experiment: Experiment) -> Verdict:
+def finding(experiment: Experiment) -> Finding:
+    """What the runs on one task say."""
     comparisons = [
         comparison
         for treatment in experiment.variants
@@ -48,14 +50,18 @@ def verdict(experiment: Experiment) -> Verdict:
     points = [_about(variant, experiment) for variant in experiment.variants]
     points += [_compared(comparison) for comparison in comparisons]
     points += [_predicted(experiment), _broken(experiment)]
-    headline = _headline(experiment, comparisons)
-    return Verdict(experiment.name, headline, tuple(point for point in points if point))
+    return Finding(
+        experiment.name,
+        _headline(experiment, comparisons),
+        tuple(point for point in points if point),
+        _next(experiment),
+    )
 
 
 def _about(variant: Variant, experiment: Experiment) -> str:
     parts = [_learned(variant, experiment.chance), _staged(variant), _reach(variant, experiment)]
     if variant.sieved:
-        parts += [_sieved(variant), _too_large_steps(variant, experiment.chance)]
+        parts.append(_sieved(variant))
     return " ".join(part for part in parts if part)
 
 
@@ -94,7 +100,7 @@ def _networks(count: int) -> str:
     return "network" if count == 1 else "networks"
 
 
-def _outcome(run: Run, chance: float | None) -> str:
+def _outcome(run: RecordedRun, chance: float | None) -> str:
     accuracy = run.accuracy
     if accuracy is None:
         return "has no accuracy yet"
@@ -151,19 +157,22 @@ def _staged(variant: Variant) -> str:
 
 
 def _reach(variant: Variant, experiment: Experiment) -> str:
-    values = [value for run in variant.runs for value in run.column("Q") if value is not None]
-    ends = [value for run in variant.runs if (value := run.last("Q")) is not None]
+    measure = variant.runs[0].measure
+    columns = [run.column(measure) for run in variant.runs]
+    values = [value for column in columns for value in column if value is not None]
+    ends = [value for run in variant.runs if (value := run.last(measure)) is not None]
     if not values or not ends:
         return ""
+    name = "slow Q" if measure == SLOW else "Q"
     low, high = variant.runs[0].q_range or experiment.q_range
     vanished = sum(value > high for value in values) / len(values)
     exploded = sum(value < low for value in values) / len(values)
     end = statistics.median(ends)
     weaker = "weaker" if end >= 0 else "stronger"
     return (
-        f"The gradient had vanished (Q above {signed(high)}) in {percent(vanished, 0)} of epochs "
-        f"and exploded (Q below {signed(low)}) in {percent(exploded, 0)}; at the end the far "
-        f"gradient is typically {_times(abs(end))} {weaker} than the near one (median Q "
+        f"The far gradient had vanished ({name} above {signed(high)}) in {percent(vanished, 0)} of "
+        f"records and exploded ({name} below {signed(low)}) in {percent(exploded, 0)}; at the end "
+        f"it is typically {_times(abs(end))} {weaker} than the near one (median {name} "
         f"{signed(round(end, 2))})."
     )
 
@@ -175,46 +184,30 @@ def _times(power: float) -> str:
 
 
 def _sieved(variant: Variant) -> str:
-    counts: Counter[str] = Counter()
-    for run in variant.runs:
-        for epoch in run.epochs:
-            reasons = epoch.get("reasons")
-            if isinstance(reasons, dict):
-                counts.update({str(key): int(finite(value) or 0) for key, value in reasons.items()})
-    kept = [value for run in variant.runs for value in run.column("kept") if value is not None]
-    if not kept:
+    done = corrections(run.epochs for run in variant.runs)
+    if not done.updates:
         return ""
-    text = f"The sieve kept {percent(statistics.mean(kept))} of the updates"
-    total = counts.total()
-    if total:
-        reasons_said = "; ".join(
-            f"“{reason}” {percent(count / total)}" for reason, count in counts.most_common(5)
-        )
-        text += f" (verdicts: {reasons_said})"
-    stalls = _total(variant.runs, "stalls")
-    return text + (f"; it stalled {stalls} times." if stalls else "; it never stalled.")
-
-
-def _too_large_steps(variant: Variant, chance: float | None) -> str:
-    """What to try where steering never got the gradient back and nothing was learned."""
-    lost = 0
-    for run in variant.runs:
-        sieve, values = run.settings.get("sieve"), [q for q in run.column("Q") if q is not None]
-        steers = isinstance(sieve, Mapping) and sieve.get("policy") in ("steer", "hold")
-        if steers and values and run.q_range and run.accuracy is not None and chance is not None:
-            vanished = statistics.median(values) > run.q_range[1]
-            lost += vanished and run.accuracy < chance + ABOVE_CHANCE
-    if not lost:
-        return ""
-    return (
-        f"In {lost} {_networks(lost)} steering did not bring the gradient back and nothing was "
-        "learned: steps this large lose more reach than it wins. Try a third of the clipping "
-        "threshold or the rate, recurrent weights that begin as the identity, or short sequences "
-        "first."
+    reasons = "; ".join(
+        f"“{reason}” {percent(count / done.updates)}"
+        for reason, count in done.reasons.most_common(MOST_REASONS)
     )
+    stalls = _total(variant.runs, "stalls")
+    stalled = f" It stalled {stalls} times." if stalls else ""
+    return f"The sieve {done} (reasons: {reasons}).{stalled}"
 
 
-def _total(runs: tuple[Run, ...] | list[Run], name: str) -> int:
+def _next(experiment: Experiment) -> str:
+    """Advice for the best way of training, where some of its networks did not solve the task."""
+    best = max(experiment.variants, key=lambda variant: variant.mean_accuracy or 0.0)
+    advised = Counter(text for run in best.runs if (text := advice(run)))
+    if not advised:
+        return ""
+    unsolved = sum(not solved(run) for run in best.runs)
+    those = "" if len(best.runs) == 1 else f"{unsolved} of {len(best.runs)} with “{best.name}”: "
+    return f"What to try next: {those}{advised.most_common(1)[0][0]}."
+
+
+def _total(runs: tuple[RecordedRun, ...] | list[RecordedRun], name: str) -> int:
     return sum(int(value) for run in runs for value in run.column(name) if value is not None)
 
 
