@@ -65,10 +65,14 @@ def norm_change(
 
 
 def _measured(flow: Flow, update: Weights, horizon: int) -> NormChange:
-    """The change that the update really makes; `relative` is that of ln‖δ(T−h)‖."""
+    """The change that the update really makes."""
     moved = flow.net.replaced((flow.net.flat + update.flat).astype(flow.net.dtype, copy=False))
     after = propagate(moved, flow.u, flow.t, flow.starts, flow.engine)
-    old, new = (one.norms(None, horizon, "full") for one in (flow, after))
+    return difference(*(one.norms(None, horizon, "full") for one in (flow, after)))
+
+
+def difference(old: Norms, new: Norms) -> NormChange:
+    """The change from one measurement to another; `relative` is that of ln‖δ(T−h)‖."""
     was, now = summarise(old), summarise(new)
     if not (old.far_square > 0 < new.far_square and math.isfinite(was.Q + now.Q)):
         return NormChange(was.S, math.nan, math.nan, was.Q, math.nan)

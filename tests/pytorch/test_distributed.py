@@ -34,13 +34,13 @@ def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(tmp_path):
     for policy in ("skip", "steer", "hold"):
         verdicts, _ = one[policy]
         for mine, expected in zip(verdicts, alone(policy), strict=True):
-            assert mine[:2] == [expected.keep, expected.reason]
+            assert mine[:2] == [expected.keep, expected.reason.name]
             assert mine[2] == pytest.approx(expected.Q, rel=1e-6)
             if math.isfinite(expected.dS):
                 assert mine[3] == pytest.approx(expected.dS, rel=1e-5)
     assert {keep for keep, *_ in one["skip"][0]} == {True, False}
     for policy in ("steer", "hold"):
-        assert any("steered back" in reason for _, reason, *_ in one[policy][0])
+        assert any("CORRECTED" in reason for _, reason, *_ in one[policy][0])
 
 
 def alone(policy: str) -> list:

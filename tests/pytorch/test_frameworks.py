@@ -31,8 +31,13 @@ class Net(nn.Module):
         return self.head(self.recurrent(u)[0][:, -1])
 
 
+SKIP = {"policy": "skip", "q_range": (-0.5, 0.5)}
+
+
 def sieve(model: nn.Module) -> gst.Sieve:
-    return gst.Sieve(model, torch.optim.Adam(model.parameters(), lr=0.01), q_range=(-0.5, 0.5))
+    return gst.Sieve(
+        model, torch.optim.Adam(model.parameters(), lr=0.01), "skip", q_range=(-0.5, 0.5)
+    )
 
 
 def plain_training() -> tuple[Net, gst.Sieve]:
@@ -57,7 +62,7 @@ def assert_same(model: nn.Module, optimizer: gst.Sieve) -> None:
 def test_lightning_trains_with_it_and_logs_its_verdicts(tmp_path):
     from lightning.pytorch import LightningModule, Trainer
 
-    from gradsieve.torch.lightning import SieveLogger
+    from gradsieve.torch.watching.lightning import SieveLogger
 
     class Lit(LightningModule):
         def __init__(self) -> None:
@@ -99,7 +104,7 @@ def test_lightning_trains_with_it_and_logs_its_verdicts(tmp_path):
 def test_lightning_without_a_sieve_is_told_so(tmp_path):
     from lightning.pytorch import LightningModule, Trainer
 
-    from gradsieve.torch.lightning import SieveLogger
+    from gradsieve.torch.watching.lightning import SieveLogger
 
     class Bare(LightningModule):
         def __init__(self) -> None:

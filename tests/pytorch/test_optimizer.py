@@ -11,6 +11,7 @@ from torch import nn
 
 import gradsieve as gs
 import gradsieve.torch as gst
+from gradsieve.sieve import Reason
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
@@ -20,8 +21,8 @@ OPTIMIZERS = {
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-2, momentum=0.5, centered=True),
     "lbfgs": lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=3),
 }
-KEEP_ALL = {"q_range": (-1e6, 1e6)}
-REFUSE_ALL = {"q_range": (-1e6, 1e6), "max_change": 1e-300}
+KEEP_ALL = {"policy": "skip", "q_range": (-1e6, 1e6)}
+REFUSE_ALL = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e-300}
 
 
 class Classifier(nn.Module):
@@ -62,11 +63,11 @@ def test_a_step_taken_back_leaves_parameters_and_state_bit_for_bit(name):
     data = batch()
     for _ in range(2):  # so that there is a state to restore
         optimizer.step(lambda: backward(model, data))
-    optimizer.sieve = gs.Sieve(**REFUSE_ALL, on_skip="keep")
+    optimizer.policy = gs.Sieve(**REFUSE_ALL, on_skip="keep").at_work()
     before = contents(inner)
     optimizer.step(lambda: backward(model, data))
     assert not optimizer.last.keep
-    assert optimizer.last.reason == "change too large"
+    assert optimizer.last.reason is Reason.TOO_LARGE
     assert contents(inner) == before
 
 
@@ -104,7 +105,9 @@ def test_kept_steps_are_those_of_the_plain_optimizer(name):
 
 def test_in_a_vanished_network_exactly_the_updates_that_let_the_gradient_grow_are_kept():
     model = Classifier(nn.RNN)
-    optimizer = gst.Sieve(model, _sgd(model, momentum=0.0), q_range=(-0.1, 0.1), stall_after=10**6)
+    optimizer = gst.Sieve(
+        model, _sgd(model, momentum=0.0), "skip", q_range=(-0.1, 0.1), stall_after=10**6
+    )
     seen = set()
     for _ in range(60):
         backward(model, batch())
@@ -148,7 +151,12 @@ def test_steering_turns_the_predicted_Q_back_by_the_steer_rate(recurrent):
     model, data = Classifier(recurrent), batch()
     rate = 1e-4
     optimizer = gst.Sieve(
-        model, _sgd(model, lr=1e-9), policy="steer", q_range=(-0.1, 0.1), steer_rate=rate
+        model,
+        _sgd(model, lr=1e-9),
+        "steer",
+        q_range=(-0.1, 0.1),
+        steer_rate=rate,
+        limit=math.inf,
     )
     looking = gst.Sieve(model, _sgd(model, lr=0.0), **KEEP_ALL)
     fixed = torch.randn(5, 6)
@@ -160,8 +168,8 @@ def test_steering_turns_the_predicted_Q_back_by_the_steer_rate(recurrent):
     gradient_at_the_last_step()
     optimizer.step()
     assert optimizer.last.keep
-    assert optimizer.last.reason == "vanished, steered back"
-    assert optimizer.counts["steered"] == 1
+    assert optimizer.last.reason is Reason.VANISHED_CORRECTED
+    assert optimizer.counts["corrected"] == 1
     looking.recorder.forget()
     gradient_at_the_last_step()
     looking.step()
@@ -187,24 +195,6 @@ def test_steering_holds_Q_where_plain_training_lets_it_go():
 
 
 @pytest.mark.parametrize("policy", ["steer", "hold"])
-@pytest.mark.parametrize("q_range", [(-9.0, 9.0), (-9.0, -8.0)])  # in range, and to be corrected
-def test_max_change_bounds_steered_steps_too(policy, q_range):
-    model = Classifier(nn.RNN)
-    inner = _sgd(model, lr=1e-6)
-    settings = {"policy": policy, "q_range": q_range, "stall_after": 10}
-    for max_change, keep in ((10.0, True), (1e-12, False)):
-        optimizer = gst.Sieve(model, inner, max_change=max_change, **settings)
-        backward(model, batch())
-        before = contents(inner)
-        optimizer.step()
-        optimizer.close()
-        assert optimizer.last.keep == keep
-        assert (optimizer.last.reason == "change too large") == (not keep)
-        assert (contents(inner) == before) == (not keep)
-        assert optimizer.counts["steered"] == (keep and q_range[1] < 0)
-
-
-@pytest.mark.parametrize("policy", ["steer", "hold"])
 def test_a_step_whose_Q_is_not_a_number_is_not_steered_but_left_out(policy):
     model = Classifier(nn.RNN)
     optimizer = gst.Sieve(model, _sgd(model), policy=policy)
@@ -214,7 +204,7 @@ def test_a_step_whose_Q_is_not_a_number_is_not_steered_but_left_out(policy):
     calls[0].gradients["outputs"][-1, 0, 0] = math.nan  # while the weights' gradient is finite
     optimizer.step()
     assert not optimizer.last.keep
-    assert optimizer.last.reason == "not finite"
+    assert optimizer.last.reason is Reason.NOT_FINITE
     assert contents(optimizer.optimizer) == before
 
 
@@ -227,7 +217,7 @@ def test_every_bounds_how_often_steps_are_judged():
         optimizer.step()
         reasons.append(optimizer.last.reason)
     assert optimizer.counts["judged"] == 2
-    assert [reason.startswith("not judged") for reason in reasons] == ([False] + [True] * 3) * 2
+    assert [reason is Reason.NOT_LOOKED_AT for reason in reasons] == ([False] + [True] * 3) * 2
 
 
 def test_a_stall_is_said_and_broken_with_the_velocity_forgotten():
@@ -244,7 +234,7 @@ def test_a_stall_is_said_and_broken_with_the_velocity_forgotten():
     with pytest.warns(UserWarning, match="3 steps in a row"):
         optimizer.step()
     assert optimizer.last.keep
-    assert optimizer.last.reason == "stall broken"
+    assert optimizer.last.reason is Reason.STALL_BROKEN
     assert optimizer.counts["stalls"] == 1
     for parameter, old in zip(model.parameters(), before, strict=True):
         torch.testing.assert_close(parameter.detach(), old - 0.05 * parameter.grad)
@@ -258,7 +248,7 @@ def test_on_skip_says_what_becomes_of_the_velocity(on_skip, factor):
     backward(model, batch())
     optimizer.step()
     velocity = inner.state[model.head.weight]["momentum_buffer"].clone()
-    optimizer.sieve = gs.Sieve(**REFUSE_ALL, on_skip=on_skip)
+    optimizer.policy = gs.Sieve(**REFUSE_ALL, on_skip=on_skip).at_work()
     backward(model, batch())
     optimizer.step()
     assert not optimizer.last.keep
@@ -274,7 +264,7 @@ def test_a_gradient_that_is_not_finite_is_never_applied(bad):
     model.head.bias.grad[0] = bad
     optimizer.step()
     assert not optimizer.last.keep
-    assert optimizer.last.reason == "not finite"
+    assert optimizer.last.reason is Reason.NOT_FINITE
     assert contents(optimizer.optimizer) == before
 
 
@@ -284,7 +274,7 @@ def test_clipping_between_backward_and_step_changes_the_update_that_is_judged():
     for limit in (1e9, 1e-3):
         torch.manual_seed(0)
         model = Classifier()
-        optimizer = gst.Sieve(model, _sgd(model), q_range=(-1e6, 1e6), max_change=1e9)
+        optimizer = gst.Sieve(model, _sgd(model), "skip", q_range=(-1e6, 1e6), max_change=1e9)
         backward(model, batch())
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), limit))
         optimizer.step()
@@ -295,7 +285,7 @@ def test_clipping_between_backward_and_step_changes_the_update_that_is_judged():
 
 def test_a_mixed_precision_loop_with_a_grad_scaler_is_judged_and_survives_an_overflow():
     model = Classifier(nn.GRU)
-    optimizer = gst.Sieve(model, _sgd(model), q_range=(-1e6, 1e6), max_change=1e9)
+    optimizer = gst.Sieve(model, _sgd(model), "skip", q_range=(-1e6, 1e6), max_change=1e9)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
     data = batch()
 
@@ -335,7 +325,11 @@ def test_a_checkpoint_resumes_bit_for_bit_and_loads_as_weights_only():
         torch.manual_seed(0)
         model = Classifier(nn.RNN)
         return model, gst.Sieve(
-            model, torch.optim.Adam(model.parameters(), lr=0.01), q_range=(-0.3, 0.3), every=2
+            model,
+            torch.optim.Adam(model.parameters(), lr=0.01),
+            "skip",
+            q_range=(-0.3, 0.3),
+            every=2,
         )
 
     def train(model: nn.Module, optimizer: gst.Sieve, some: list) -> None:

@@ -69,7 +69,7 @@ def test_a_model_changed_under_way():
 
 def test_select_has_no_meaning_here():
     model = Classifier()
-    with pytest.raises(InvalidArgument, match="'skip', 'steer' or 'hold'"):
+    with pytest.raises(InvalidArgument, match="'auto', 'hold', 'steer' or 'skip'"):
         gst.Sieve(model, _sgd(model), policy="select")
 
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gradsieve.torch import cells
-from gradsieve.torch.forward import run_layer
-from gradsieve.torch.local import LSTMLocal, TanhLocal, UnitwiseLocal, linearise
-from gradsieve.torch.recursion import (
+from gradsieve.torch.evidence.forward import run_layer
+from gradsieve.torch.evidence.local import LSTMLocal, TanhLocal, UnitwiseLocal, linearise
+from gradsieve.torch.evidence.recursion import (
     Added,
     Scaled,
     pull_back,
@@ -19,6 +18,7 @@ from gradsieve.torch.recursion import (
     push_forward,
     push_forward_in_python,
 )
+from gradsieve.torch.modules import cells
 
 CELLS = {"tanh": cells.TANH, "relu": cells.RELU, "gru": cells.GRU, "lstm": cells.LSTM}
 SIZES = [(6, 3, 5), (4, 13, 33), (3, 1, 1), (5, 2, 100)]

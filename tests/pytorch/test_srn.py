@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gradsieve.torch as gst
 from gradsieve.errors import InvalidArgument
-from gradsieve.torch.tanh_layer import apply, tanh_gradients, tanh_layer
+from gradsieve.torch.fast.tanh_layer import apply, tanh_gradients, tanh_layer
 
 
 def pair(dtype: torch.dtype = torch.float64, **settings: bool) -> tuple[gst.SRN, nn.RNN]:

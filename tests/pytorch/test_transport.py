@@ -11,11 +11,11 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gradsieve as gs
 import gradsieve.torch as gst
-from gradsieve.torch import judging
-from gradsieve.torch.record import Recorder
-from gradsieve.torch.stack import find_stacks
+from gradsieve.torch.evidence.gather import gather
+from gradsieve.torch.modules.record import Recorder
+from gradsieve.torch.modules.stack import find_stacks
 
-ALWAYS = {"q_range": (-1e6, 1e6), "max_change": 1e9}
+ALWAYS = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e9}
 KINDS = {
     "tanh": (nn.RNN, {}),
     "relu": (nn.RNN, {"nonlinearity": "relu"}),
@@ -229,11 +229,12 @@ def test_calls_between_two_steps_add_up_as_one_minibatch():
 
 
 @pytest.mark.usefixtures("float64")
-def test_evidence_names_a_direction_that_no_gradient_of_its_own_last_step_reaches():
+def test_measuring_leaves_out_a_direction_that_no_gradient_of_its_own_last_step_reaches():
     """Reading outputs[-1] of a bidirectional module leaves the reverse one a single step."""
     module = make("bidirectional gru")
     stack = find_stacks(module)[0]
     recorder = Recorder([stack])
     module(torch.randn(T, B, INPUTS))[0][-1].sum().backward()
-    evidence = judging.gather(stack, recorder.finished()[stack], gs.Sieve(), together=False)
-    assert evidence.count == B  # of the forward direction only
+    policy = gs.Sieve("skip").at_work()
+    measured = gather(stack, recorder.finished()[stack], policy, together=False)
+    assert measured.count == B  # of the forward direction only

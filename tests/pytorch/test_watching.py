@@ -11,8 +11,8 @@ from torch import nn
 
 import gradsieve.torch as gst
 from gradsieve.errors import GradsieveError
-from gradsieve.torch.diagnosis import LayerReading, diagnose
-from gradsieve.torch.lags import reach
+from gradsieve.torch.watching.diagnosis import LayerReading, diagnose
+from gradsieve.torch.watching.lags import reach
 
 
 def step(module: nn.Module, steps: int = 40) -> None:
@@ -89,7 +89,7 @@ def test_the_share_of_the_update_by_gate_is_that_of_the_weights_change():
         module.weight_hh_l0[10:] += 0.04  # new
     step(module)
     reading = look.read()
-    shares = [reading[f"GRU/layer0/share/{gate}"] for gate in ("reset", "keep", "new")]
+    shares = [reading[f"GRU/layer0/share/{gate}"] for gate in ("reset", "update", "new")]
     assert shares == pytest.approx([9 / 25, 0.0, 16 / 25], rel=1e-3)
 
 

@@ -47,7 +47,7 @@ def train(rank: int, policy: str) -> list:
         ((1 + 9 * rank) * outputs[-1]).sin().sum().backward()
         optimizer.step()
         last = optimizer.last
-        verdicts.append([last.keep, last.reason, last.Q, last.dS])
+        verdicts.append([last.keep, last.reason.name, last.Q, last.dS])
     return [verdicts, torch.cat([p.detach().reshape(-1) for p in model.parameters()]).tolist()]
 
 

@@ -2,7 +2,7 @@
 
 >>> import torch, gradsieve.torch as gst
 >>> model = torch.nn.GRU(3, 16)
->>> optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=0.1), q_range=(-1, 1))
+>>> optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=0.1))
 
 See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
 """
@@ -14,13 +14,13 @@ try:
 except ImportError as error:
     raise MissingExtra("gradsieve.torch", "torch") from error
 
-from gradsieve.torch.cells import Cell
-from gradsieve.torch.diagnosis import Diagnosis, constant_loss
-from gradsieve.torch.optimizer import Sieve
-from gradsieve.torch.sinks import CSVSink, TensorBoardSink
-from gradsieve.torch.srn import SRN
-from gradsieve.torch.stack import Recurrent
-from gradsieve.torch.watching import Watch, watch
+from gradsieve.torch.applying.optimizer import Sieve
+from gradsieve.torch.fast.srn import SRN
+from gradsieve.torch.modules.cells import Cell
+from gradsieve.torch.modules.stack import Recurrent
+from gradsieve.torch.watching.diagnosis import Diagnosis, constant_loss
+from gradsieve.torch.watching.sinks import CSVSink, TensorBoardSink
+from gradsieve.torch.watching.watch import Watch, watch
 
 __all__ = [
     "Sieve",

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gradsieve.torch.optimizer import Sieve
-from gradsieve.torch.srn import SRN
+from gradsieve.torch.applying.optimizer import Sieve
+from gradsieve.torch.fast.srn import SRN
 
 # dS at every judged step, whatever Q is: the most that the policy "skip" can cost.
-ALWAYS = {"q_range": (-1e6, 1e6), "max_change": 1e6}
-NEVER = {"q_range": (-1e6, 1e6)}
+ALWAYS = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e6}
+NEVER = {"policy": "skip", "q_range": (-1e6, 1e6)}
 # Slow Q at every step: in its range, and never in it, so that every step is corrected.
 HOLDING = {"policy": "hold", "q_range": (-1e6, 1e6)}
 CORRECTING = {"policy": "hold", "q_range": (-1e6, -1e5)}

@@ -1,0 +1,162 @@
+"""All calls of one recurrent module since the last step, measured as one minibatch.
+
+Q needs only the step's own gradient. dS needs the update and costs more: `predict` finds it where a
+policy asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.distributed
+
+from gradsieve.change import NormChange, difference, summarise
+from gradsieve.flow import Norms
+from gradsieve.sieve import Policy
+from gradsieve.torch.evidence import ends
+from gradsieve.torch.evidence.carrier import Carrier
+from gradsieve.torch.evidence.change import Change
+from gradsieve.torch.evidence.recursion import Deltas
+from gradsieve.torch.evidence.slow import SlowSum, slow_sum
+from gradsieve.torch.evidence.transport import Reached, Transport, own_direction
+from gradsieve.torch.memory import Memory
+from gradsieve.torch.modules.record import Call
+from gradsieve.torch.modules.sequences import Sequences, sequences
+from gradsieve.torch.modules.stack import Place, Stack, StackWeights
+
+TOO_SHORT = "no sequence is longer than the horizon"
+NO_GRADIENT = "no gradient arrives at the recurrent products"
+CHANGED = "inputs or initial states were changed in place after the call"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One carrier of one call, and the deltas that it has on its way back."""
+
+    transport: Transport
+    carrier: Carrier
+    deltas: Reached
+
+    @property
+    def own(self) -> list[Deltas]:
+        """By layer, in the carrier's own direction."""
+        return own_direction(self.carrier, self.deltas)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One module's calls since the last step, and what was measured of them."""
+
+    stack: Stack
+    weights: StackWeights  # as they were before the update
+    transports: list[Transport]
+    carried: list[Carried]
+    norms: Norms
+    count: int  # of examples, over all processes
+    signal: float  # mean ‖γ‖ over all examples: it falls as the model learns
+    slow: SlowSum | None  # where the policy measures by slow Q
+    changed: bool  # whether calls were left out, because what they were given has changed since
+
+    @property
+    def Q(self) -> float:
+        """Q as the policy measures it."""
+        return summarise(self.norms).Q if self.slow is None else self.slow.Q
+
+    @property
+    def unjudged(self) -> str | None:
+        """Why there can be no verdict, or None."""
+        if self.count == 0:
+            return CHANGED if self.changed else TOO_SHORT
+        return NO_GRADIENT if self.norms.near_norm == 0 else None
+
+
+def gather(
+    stack: Stack,
+    calls: list[Call],
+    policy: Policy,
+    together: bool,
+    memory: Memory | None = None,
+) -> Measured:
+    """Carry each call's last gradient back and measure it, over all processes if `together`."""
+    valid = [call for call in calls if not call.given_changed]
+    sieve = policy.sieve
+    with torch.no_grad():
+        weights = stack.fixed_weights()
+        like = weights[Place(0, 0)]["weight_hh"]
+        given = [sequences(stack, call, like) for call in valid]
+        transports, carried = _carried(stack, weights, given, memory)
+        found = _ends(stack, carried, sieve.horizon)
+        slow = None
+        if policy.measure == "slow Q":
+            slow = sum(
+                (slow_sum(one.carrier, one.own, sieve.horizon, sieve.window) for one in carried),
+                start=SlowSum(),
+            )
+            slow = slow.over_processes() if together else slow
+        lengths = [one.carrier.norms() for one in carried]
+        sums = torch.tensor(
+            [found.count, sum(map(len, lengths)), sum(float(one.sum()) for one in lengths)],
+            dtype=torch.float64,
+        )
+        if together:
+            torch.distributed.all_reduce(sums)
+        count, examples, total = sums.tolist()
+        return Measured(
+            stack,
+            weights,
+            transports,
+            carried,
+            ends.norms(found, together),
+            int(count),
+            total / max(1.0, examples),
+            slow,
+            len(valid) < len(calls),
+        )
+
+
+def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
+    """S, dS, Q and dQ along the change that the optimizer's step has made to the weights."""
+    sieve, stack = policy.sieve, measured.stack
+    with torch.no_grad():
+        now = stack.fixed_weights()
+        if sieve.estimator == "measured":
+            given = [replace(one.sequences, outputs=None) for one in measured.transports]
+            after = _ends(stack, _carried(stack, now, given, None)[1], sieve.horizon)
+            return difference(measured.norms, ends.norms(after, together))
+        update = {
+            place: {name: weight - measured.weights[place][name] for name, weight in own.items()}
+            for place, own in now.items()
+        }
+        changes = {
+            transport: Change(transport, update, sieve.estimator == "frozen")
+            for transport in measured.transports
+        }
+        moved = [changes[one.transport].of(one.carrier, one.deltas) for one in measured.carried]
+        found = _ends(stack, measured.carried, sieve.horizon, moved)
+        return summarise(ends.norms(found, together))
+
+
+def _carried(
+    stack: Stack, weights: StackWeights, given: list[Sequences], memory: Memory | None
+) -> tuple[list[Transport], list[Carried]]:
+    transports = [Transport(stack, weights, one, memory) for one in given]
+    return transports, [
+        Carried(transport, carrier, transport.deltas(carrier))
+        for transport in transports
+        for carrier in transport.carriers
+    ]
+
+
+def _ends(
+    stack: Stack,
+    carried: list[Carried],
+    horizon: int | None,
+    moved: list[list[Deltas]] | None = None,
+) -> ends.Ends:
+    changes = [None] * len(carried) if moved is None else moved
+    parts = [
+        ends.ends(one.carrier, one.own, change, horizon)
+        for one, change in zip(carried, changes, strict=True)
+    ]
+    return ends.joined([ends.no_ends(stack.layers), *parts])

@@ -1,0 +1,10 @@
+"""Finding a model's recurrent modules, and recording what they were given and got back.
+
+| file         | holds                                                             |
+|--------------|-------------------------------------------------------------------|
+| cells.py     | what the sieve must know of a recurrent cell: tanh, GRU, LSTM …   |
+| stack.py     | the recurrent modules of a model, by layer and direction          |
+| listening.py | one forward hook for all recorders, held by weak references       |
+| record.py    | the calls of a module, and the gradients that came back to them   |
+| sequences.py | a call in one shape: time first, padded, in the weights' precision |
+"""
