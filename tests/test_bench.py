@@ -9,18 +9,18 @@ import gradsieve as gs
 from gradsieve.bench import measure
 from gradsieve.bench.measure import check_agreement
 from gradsieve.bench.own_steps import own_steps
-from gradsieve.bench.problem import make_problem
+from gradsieve.bench.workload import make_workload
 from gradsieve.bench.timing import Spread, Timing, take_turns
 from gradsieve.bench.torch_steps import torch_steps
 
 
 @pytest.fixture(scope="module")
-def problem():
-    return make_problem(length=12, hidden=20, batch=5)
+def workload():
+    return make_workload(length=12, hidden=20, batch=5)
 
 
-def test_every_contender_finds_the_dS_of_the_reference(problem):
-    steps = own_steps(problem) | torch_steps(problem)
+def test_every_contender_finds_the_dS_of_the_reference(workload):
+    steps = own_steps(workload) | torch_steps(workload)
     found = {name: [step() for _ in range(3)] for name, step in steps.items()}
     for kind in ("frozen", "full"):
         truth = found[f"reference {kind}"]
@@ -30,16 +30,16 @@ def test_every_contender_finds_the_dS_of_the_reference(problem):
             assert found[name] == pytest.approx(truth, rel=1e-2), name
 
 
-def test_jax_finds_the_dS_of_the_reference(problem):
+def test_jax_finds_the_dS_of_the_reference(workload):
     pytest.importorskip("jax", reason="JAX is in the extra `bench` only")
     from gradsieve.bench.jax_steps import jax_steps
 
-    check_agreement(own_steps(problem) | jax_steps(problem))
+    check_agreement(own_steps(workload) | jax_steps(workload))
 
 
-def test_a_contender_that_does_other_work_is_refused(problem):
+def test_a_contender_that_does_other_work_is_refused(workload):
     with pytest.raises(gs.GradsieveError, match=r"other full finds dS/\(2S\) = 1.0, the reference"):
-        check_agreement(own_steps(problem) | {"other full": lambda: 1.0})
+        check_agreement(own_steps(workload) | {"other full": lambda: 1.0})
 
 
 def test_ratios_are_formed_turn_by_turn():

@@ -6,11 +6,11 @@ import importlib
 import os
 from typing import Any
 
-from gradsieve.bench.problem import MOMENTUM, RATE, Problem
+from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.bench.timing import Step
 
 
-def jax_steps(problem: Problem) -> dict[str, Step]:
+def jax_steps(workload: Workload) -> dict[str, Step]:
     """Plain, frozen and full, compiled, on one thread."""
     os.environ.setdefault(
         "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -18,8 +18,8 @@ def jax_steps(problem: Problem) -> dict[str, Step]:
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
 
-    net = problem.net
-    u, t = jnp.asarray(problem.u), jnp.asarray(problem.t)
+    net = workload.net
+    u, t = jnp.asarray(workload.u), jnp.asarray(workload.t)
     start = {name: jnp.asarray(value) for name, value in net.fields().items()}
 
     def states_of(weights: dict[str, Any]) -> Any:

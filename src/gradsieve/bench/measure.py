@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from gradsieve.bench.own_steps import own_steps, training_step
-from gradsieve.bench.problem import Problem, make_problem
+from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.bench.scaling import Point, memory_in_arrays, scaling
 from gradsieve.bench.timing import Spread, Step, Timing, take_turns
 from gradsieve.errors import GradsieveError
@@ -60,14 +60,14 @@ def measure(
     before: Callable[[str], None] = lambda name: None,
 ) -> Measurement:
     """Run everything; `before` is told what comes next."""
-    problem = make_problem()
-    two = _two_networks(problem, turns, before)
+    workload = make_workload()
+    two = _two_networks(workload, turns, before)
     peaks: list[float] = []
     with _one_core():
-        steps = own_steps(problem)
-        left_out = _add_others(problem, steps)
+        steps = own_steps(workload)
+        left_out = _add_others(workload, steps)
         check_agreement(steps)
-        validation = make_problem(batch=SEQUENCES)
+        validation = make_workload(batch=SEQUENCES)
         timed: dict[str, Callable[[], object]] = {
             **steps,
             "validation": lambda: predict(validation.net, validation.u),
@@ -80,9 +80,9 @@ def measure(
     return Measurement(
         timings=timings,
         peak=Spread.of([peak / 1e9 for peak in peaks]),
-        plain_share=timings["kernel plain"].share_of(peaks, problem.useful_operations),
+        plain_share=timings["kernel plain"].share_of(peaks, workload.useful_operations),
         validation_share=timings["validation"].share_of(peaks, forward),
-        arrays=memory_in_arrays(problem),
+        arrays=memory_in_arrays(workload),
         overhead={kind: _overhead(timings, kind) for kind in ("plain", "full")},
         two_networks=two,
         points=points,
@@ -109,24 +109,24 @@ def _overhead(timings: dict[str, Timing], kind: str) -> Spread:
     return Spread(1 - inside.median, 1 - inside.highest, 1 - inside.lowest)
 
 
-def _add_others(problem: Problem, steps: dict[str, Step]) -> list[str]:
+def _add_others(workload: Workload, steps: dict[str, Step]) -> list[str]:
     left_out = []
     if find_spec("torch"):
         from gradsieve.bench.torch_steps import torch_steps
 
-        steps |= torch_steps(problem)
+        steps |= torch_steps(workload)
     else:
         left_out.append("PyTorch")
     if find_spec("jax"):
         from gradsieve.bench.jax_steps import jax_steps
 
-        steps |= jax_steps(problem)
+        steps |= jax_steps(workload)
     else:
         left_out.append("JAX")
     return left_out
 
 
-def _two_networks(problem: Problem, turns: int, before: Callable[[str], None]) -> Spread | None:
+def _two_networks(workload: Workload, turns: int, before: Callable[[str], None]) -> Spread | None:
     """Throughput of two threads with a network each, against one; None on a single core."""
     if (os.cpu_count() or 1) < 2:
         return None
@@ -137,7 +137,7 @@ def _two_networks(problem: Problem, turns: int, before: Callable[[str], None]) -
         for _ in range(count):
             step()
 
-    steps = [training_step(problem, None) for _ in range(2)]
+    steps = [training_step(workload, None) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         taken = take_turns(
             {

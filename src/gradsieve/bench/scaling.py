@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsieve.bench.own_steps import ALWAYS, training_step
-from gradsieve.bench.problem import Problem, make_problem
+from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.bench.timing import take_turns
 from gradsieve.kernel import NativeFlow, fma_peak
 
@@ -35,10 +35,10 @@ def scaling(turns: int, seconds: float, before: Callable[[str], None]) -> list[P
     for varied, values in SIZES.items():
         for value in values:
             before(f"{varied} {value}")
-            problem = make_problem(**{varied: value})
+            workload = make_workload(**{varied: value})
             steps = {
-                "plain": training_step(problem, None),
-                "full": training_step(problem, ALWAYS),
+                "plain": training_step(workload, None),
+                "full": training_step(workload, ALWAYS),
             }
             peaks: list[float] = []
             taken = take_turns(
@@ -47,7 +47,7 @@ def scaling(turns: int, seconds: float, before: Callable[[str], None]) -> list[P
                 seconds,
                 every_turn=lambda: peaks.append(fma_peak(0.02)),  # noqa: B023
             )
-            share = taken["plain"].share_of(peaks, problem.useful_operations)
+            share = taken["plain"].share_of(peaks, workload.useful_operations)
             points.append(
                 Point(
                     varied,
@@ -55,17 +55,17 @@ def scaling(turns: int, seconds: float, before: Callable[[str], None]) -> list[P
                     taken["plain"].median,
                     taken["full"].median,
                     share.median,
-                    memory_in_arrays(problem),
+                    memory_in_arrays(workload),
                 )
             )
     return points
 
 
-def memory_in_arrays(problem: Problem) -> float:
+def memory_in_arrays(workload: Workload) -> float:
     """All that the kernel ever holds for one network, in arrays of T × B × H numbers."""
-    flow = NativeFlow(problem.net, problem.u, problem.t, None)
-    flow.norms(problem.net, flow.length - 1, "full")
+    flow = NativeFlow(workload.net, workload.u, workload.t, None)
+    flow.norms(workload.net, flow.length - 1, "full")
     flow.norm_gradient(flow.length - 1, "Q", "full")
-    steps, batch, _ = problem.u.shape
-    number = steps * batch * problem.net.hidden * problem.net.flat.itemsize
+    steps, batch, _ = workload.u.shape
+    number = steps * batch * workload.net.hidden * workload.net.flat.itemsize
     return float(flow.memory / number)

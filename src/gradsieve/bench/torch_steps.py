@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gradsieve.bench.problem import MOMENTUM, RATE, Problem
+from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.bench.timing import Step
 
 
 class _Model(nn.Module):
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, workload: Workload) -> None:
         super().__init__()
-        net = problem.net
+        net = workload.net
         self.rnn = nn.RNN(net.inputs, net.hidden)
         self.head = nn.Linear(net.hidden, net.outputs)
         weights = {
@@ -32,21 +32,21 @@ class _Model(nn.Module):
         return states, self.head(states[-1])
 
 
-def torch_steps(problem: Problem) -> dict[str, Step]:
+def torch_steps(workload: Workload) -> dict[str, Step]:
     """Plain, frozen and full; all three train, none of them shares anything with the kernel."""
     torch.set_num_threads(1)
     return {
-        "PyTorch plain": _step(problem, None),
-        "PyTorch frozen": _step(problem, "frozen"),
-        "PyTorch full": _step(problem, "full"),
+        "PyTorch plain": _step(workload, None),
+        "PyTorch frozen": _step(workload, "frozen"),
+        "PyTorch full": _step(workload, "full"),
     }
 
 
-def _step(problem: Problem, estimator: str | None) -> Step:
-    model = _Model(problem)
+def _step(workload: Workload, estimator: str | None) -> Step:
+    model = _Model(workload)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     loss_of = nn.CrossEntropyLoss(reduction="sum")
-    u, t = torch.from_numpy(problem.u), torch.from_numpy(problem.t)
+    u, t = torch.from_numpy(workload.u), torch.from_numpy(workload.t)
 
     def step() -> float | None:
         optimizer.zero_grad()

@@ -92,7 +92,7 @@ def fit(
     the features and the target. Classes or quantities, one target a series or one a step: it is
     seen from the data, and can be said. Series are split, never steps.
     """
-    given = {
+    given: dict[str, Any] = {
         "rates": _numbers("--learning-rate", learning_rate),
         "noises": _numbers("--noise", noise),
         "starts": None if start is None else tuple(start.replace(" ", "").split(",")),
@@ -109,8 +109,7 @@ def fit(
         console = Console(stderr=True)
         console.print(
             f"{data}: {read.count} series of up to {read.lengths.max()} steps, {read.inputs} "
-            f"inputs, {read.outputs} {'outputs' if read.classes is None else 'classes'}; "
-            f"searching by {recipe.trials} short runs",
+            f"inputs, {read.outputs} {'outputs' if read.classes is None else 'classes'}",
             soft_wrap=True,
         )
         with RunsProgress(console) as progress:

@@ -50,7 +50,7 @@ class RunsProgress:
     def row(self, name: str, epochs: int) -> Callable[[dict[str, Any]], None]:
         """A function that takes each record of this run's history."""
         with self._lock:
-            unknown = dict.fromkeys(("accuracy", "slow_Q", "corrected"), "–")
+            unknown: dict[str, Any] = dict.fromkeys(("accuracy", "slow_Q", "corrected"), "–")
             task = self._progress.add_task(name, total=epochs, **unknown)
             self._rows[name] = task
 

@@ -13,7 +13,7 @@ RATE, MOMENTUM = 1e-6, 0.9
 
 
 @dataclass(frozen=True)
-class Problem:
+class Workload:
     """A network and a minibatch of temporal order."""
 
     net: SRN
@@ -28,8 +28,8 @@ class Problem:
         return int(2 * steps * batch * (3 * hidden * hidden + 2 * hidden * inputs))
 
 
-def make_problem(length: int = 100, hidden: int = 100, batch: int = 10) -> Problem:
+def make_workload(length: int = 100, hidden: int = 100, batch: int = 10) -> Workload:
     task = tasks.temporal_order(length=length)
-    net = SRN.random(task.inputs, hidden, task.outputs, task.output, 1 / hidden, seed=0)
+    net = SRN.random(task.inputs, hidden, task.outputs, task.output, variance=1 / hidden)
     u, t = task.sample(batch, seed=1)
-    return Problem(net, np.ascontiguousarray(u), t)
+    return Workload(net, np.ascontiguousarray(u), t)
