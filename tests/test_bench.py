@@ -9,9 +9,9 @@ import gradsieve as gs
 from gradsieve.bench import measure
 from gradsieve.bench.measure import check_agreement
 from gradsieve.bench.own_steps import own_steps
-from gradsieve.bench.workload import make_workload
 from gradsieve.bench.timing import Spread, Timing, take_turns
 from gradsieve.bench.torch_steps import torch_steps
+from gradsieve.bench.workload import make_workload
 
 
 @pytest.fixture(scope="module")

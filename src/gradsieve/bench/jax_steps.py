@@ -6,8 +6,8 @@ import importlib
 import os
 from typing import Any
 
-from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.bench.timing import Step
+from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 
 
 def jax_steps(workload: Workload) -> dict[str, Step]:

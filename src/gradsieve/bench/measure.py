@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from gradsieve.bench.own_steps import own_steps, training_step
-from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.bench.scaling import Point, memory_in_arrays, scaling
 from gradsieve.bench.timing import Spread, Step, Timing, take_turns
+from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.errors import GradsieveError
 from gradsieve.flow import predict
 from gradsieve.kernel import fma_peak, isa

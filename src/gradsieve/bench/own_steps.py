@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.bench.timing import Step
+from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.flow import Engine, Flow, propagate
 from gradsieve.recipe import Recipe, Sieve
 from gradsieve.training import Stepper

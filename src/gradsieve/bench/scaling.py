@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradsieve.bench.own_steps import ALWAYS, training_step
-from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.bench.timing import take_turns
+from gradsieve.bench.workload import Workload, make_workload
 from gradsieve.kernel import NativeFlow, fma_peak
 
 SIZES: dict[str, tuple[int, ...]] = {

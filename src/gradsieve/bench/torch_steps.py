@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 from gradsieve.bench.timing import Step
+from gradsieve.bench.workload import MOMENTUM, RATE, Workload
 
 
 class _Model(nn.Module):
