@@ -277,9 +277,9 @@ def test_one_step_has_no_far_gradient():
 def test_unknown_names_and_updates_that_do_not_fit_are_refused():
     net, u, t, _ = random_problem(2, 9, 4, 2, 7, 3, "softmax")
     flow = gs.backpropagate(net, u, t, engine="reference")
-    with pytest.raises(gs.InvalidArgument, match="'full' or 'frozen'"):
+    with pytest.raises(gs.InvalidArgument, match="'full', 'frozen' or 'measured'"):
         gs.norm_change(flow, net, estimator="exact")
-    with pytest.raises(gs.InvalidArgument, match="'full' or 'frozen'"):
+    with pytest.raises(gs.InvalidArgument, match="'full', 'frozen' or 'measured'"):
         gs.example_contributions(flow, 1.0, estimator="exact")
     with pytest.raises(gs.InvalidArgument, match="'Q' or 'S'"):
         gs.norm_gradient(flow, of="dS")

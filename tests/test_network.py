@@ -296,7 +296,10 @@ def test_weights_that_do_not_fit_are_named(changed, names):
         ({"gain": -1.0}, "gain"),
         ({"input_gain": float("inf")}, "input_gain"),
         ({"bias_spread": -0.5}, "bias_spread"),
-        ({"recurrent": "unit"}, "recurrent is 'unit'"),
+        ({"start": "unit"}, "recurrent is 'unit'"),
+        ({"recurrent": "identity"}, "it is given as start="),
+        ({"varience": 0.1}, "no setting 'varience'; it has .*variance"),
+        ({"start": gs.Start(), "variance": 0.1}, "variance can only be given beside a name"),
     ],
 )
 def test_a_random_network_that_cannot_be_is_refused(changed, names):

@@ -19,6 +19,8 @@ PUBLIC = [
     "slow_gradient",
     "Sieve",
     "Verdict",
+    "recipes",
+    "Recipe",
     "train",
     "GradsieveError",
 ]
@@ -34,8 +36,8 @@ import gradsieve as gs
 task = gs.tasks.temporal_order(length=20)
 net = gs.SRN.random(task.inputs, 10, task.outputs, output=task.output, seed=0)
 for engine in ("native", "reference"):
-    run = gs.train(net, task, sieve=gs.Sieve(), epochs=2, iterations=5, sizes=(50, 20, 20),
-                   engine=engine)
+    run = gs.train(net, task, epochs=2, validate_every=1, iterations=5,
+                   sizes=(50, 20, 20), engine=engine)
     assert len(run.history) == 2
 import gradsieve.cli
 print(sorted({name.split(".")[0] for name in sys.modules} & {"torch", "jax", "ray", "pickle"}))
@@ -68,13 +70,14 @@ def test_a_flow_a_change_a_verdict_and_a_run_have_the_fields_of_the_design():
     assert gs.norm_gradient(flow, of="Q").w_rec.shape == (10, 10)
     verdict = gs.Sieve(q_range=(-1.0, 1.0), max_change=None, policy="skip").judge(change)
     assert isinstance(verdict.keep, bool)
-    assert isinstance(verdict.reason, str)
+    assert isinstance(verdict.reason, gs.Reason)
     run = gs.train(
-        net, task, sieve=None, learning_rate=1e-5, momentum=0.9, clip=None, batch=10, epochs=2,
+        net, task, gs.recipes.paper(), sieve=None, learning_rate=1e-5, momentum=0.9, clip=None, batch=10, epochs=2,
         iterations=3, seed=0, sizes=(30, 20, 20),
     )  # fmt: skip
     assert 0 <= run.test_accuracy <= 1
-    names = ["loss", "accuracy", "Q", "dS", "kept", "stalls", "reasons", "nonfinite"]
+    names = ["loss", "accuracy", "Q", "slow_Q", "dS", "kept", "corrected", "stalls", "reasons",
+             "nonfinite"]  # fmt: skip
     assert all(set(names) <= set(record) for record in run.history)
 
 

@@ -76,7 +76,11 @@ def orthogonal(normal: Array) -> Array:
 def as_start(start: Start | str, **settings: Any) -> Start:
     """A start by its name, with further settings, or as it is."""
     if isinstance(start, str):
-        return Start(recurrent=start, **settings)  # type: ignore[arg-type]
+        if "recurrent" in settings:
+            raise InvalidArgument(
+                f"recurrent is {settings['recurrent']!r}; it is given as start={start!r}"
+            )
+        return Start.from_dict({"recurrent": start, **settings})
     if settings:
         raise InvalidArgument(
             f"start is {start!r}; {', '.join(settings)} can only be given beside a name"

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import gradsieve as gs
-from gradsieve.training import Settings, run_one
+from gradsieve.training import Job, run_one
 from gradsieve.training import run as loop
 
 TASK = gs.tasks.temporal_order(length=20)
-SETTINGS = Settings(
-    sieve=gs.Sieve((-0.2, 0.2), stall_after=6),
+RECIPE = gs.Recipe().replaced(
+    sieve=gs.Sieve("skip", (-0.2, 0.2), stall_after=6),
     learning_rate=3e-3,
     clip=1.0,
     epochs=90,
@@ -23,8 +23,8 @@ SETTINGS = Settings(
     reset_velocity=False,
     probe_every=3,
     stop_at=None,
-    seed=4,
 )
+JOB = Job(TASK, RECIPE, seed=4)
 
 
 def initial_network():
@@ -39,8 +39,7 @@ def main(folder, checkpoint_seconds="0", largest_file=None):
     try:
         run = run_one(
             initial_network(),
-            TASK,
-            SETTINGS,
+            JOB,
             Path(folder),
             on_record=lambda record: print(record["epoch"], flush=True),
         )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradsieve as gs
-from gradsieve.training import Sequences
+from gradsieve.training import Stacked
 from gradsieve.training.data import draw
 
 TASK = gs.tasks.temporal_order(length=20, convention="pascanu")
@@ -29,7 +29,7 @@ def test_a_minibatch_is_these_sequences_with_time_first(per_step, classes):
     shape = (9, 4) if per_step else (9,)
     t = rng.integers(0, 5, shape) if classes else rng.normal(size=(*shape, 2))
     indices = np.array([7, 0, 7])
-    batch_u, batch_t, batch_starts = Sequences(u, t, starts).batch(indices)
+    batch_u, batch_t, batch_starts = Stacked(u, t, starts).batch(indices)
     assert batch_u.shape == (4, 3, 3)
     for column, index in enumerate(indices):
         assert np.array_equal(batch_u[:, column], u[index])

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_in_child import SETTINGS, TASK, initial_network
+from run_in_child import JOB, RECIPE, initial_network
+from safetensors import safe_open
 from safetensors.numpy import load_file
 
 import gradsieve as gs
@@ -49,7 +50,10 @@ def outcome(folder):
     for record in [*history, result]:
         del record["seconds"]
     arrays = load_file(folder / "checkpoint.safetensors")
+    with safe_open(folder / "checkpoint.safetensors", framework="np") as file:
+        sieve = file.metadata()["sieve"]
     return {
+        "sieve": sieve,
         "history": history,
         "result": result,
         "network": (folder / "network.safetensors").read_bytes(),
@@ -61,7 +65,7 @@ def outcome(folder):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
-    run = run_one(initial_network(), TASK, SETTINGS, folder)
+    run = run_one(initial_network(), JOB, folder)
     assert 0 < run.kept < 1, "the run must have skips, or it would test less"
     assert run.stalls > 0
     assert sorted(os.listdir(folder)) == sorted(FILES)
@@ -112,27 +116,31 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
     assert outcome(tmp_path) == undisturbed
 
 
+@pytest.mark.parametrize("policy", ["skip", "hold", "auto"])
 @pytest.mark.parametrize(
     "more",
     [
         {},
-        {"rms_decay": 0.99, "rms_bound": 1.5, "cooldown": 0.5},
-        {"rms_decay": 0.99, "retreat": 1.01},
-        {"retreat": 1.01},
-        {"stages": ((10, 7), (14, 9)), "rate_by_length": 1.0, "batch_by_length": 1.0},
+        {"rms_decay": 0.99, "rms_bound": 1.5, "cool_down": 0.5},
+        {"rms_decay": 0.99, "roll_back": 1.01},
+        {"roll_back": 1.01},
+        {"stages": ((0.5, 0.175), (0.7, 0.225)), "rate_power": 1.0, "batch_power": 1.0},
     ],
 )
-def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more):
+def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more, policy):
     """Epochs so short that some keep no update, and that a row of skips reaches into the next."""
-    sieve = gs.Sieve((-0.2, 0.2), stall_after=4)
-    settings = dataclasses.replace(
-        SETTINGS, sieve=sieve, iterations=3, epochs=40, probe_every=1, **more
-    )
+    sieve = gs.Sieve(policy, (-0.2, 0.2), stall_after=4, every=4 if policy == "hold" else 1)
+    recipe = RECIPE.replaced(sieve=sieve, iterations=3, epochs=40, probe_every=1, **more)
+    job = dataclasses.replace(JOB, recipe=recipe)
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
-    run = run_one(initial_network(), TASK, settings, whole)
-    assert run.stalls > 0
-    assert min(record["kept"] for record in run.history) == 0
-    assert any(record.get("retreated") for record in run.history) == ("retreat" in more)
+    run = run_one(initial_network(), job, whole)
+    if policy == "skip":
+        assert run.stalls > 0
+        assert min(record["kept"] for record in run.history) == 0
+    else:
+        assert any(record["reasons"].get("NOT_LOOKED_AT") for record in run.history)
+        assert policy == "auto" or run.corrected > 0
+    assert any(record.get("rolled_back") for record in run.history) == ("roll_back" in more)
     epochs = []
 
     def interrupt_the_second(record):
@@ -143,9 +151,9 @@ def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_p
     lives = 0
     while not (pieces / "result.json").exists():
         epochs.clear()
-        run_one(initial_network(), TASK, settings, pieces, on_record=interrupt_the_second)
+        run_one(initial_network(), job, pieces, on_record=interrupt_the_second)
         lives += 1
-    assert lives == settings.epochs
+    assert lives == 40
     assert outcome(pieces) == outcome(whole)
 
 
@@ -159,10 +167,10 @@ def test_an_interrupted_run_gives_back_the_network_and_history_of_its_checkpoint
         if better and len(seen) > 5:
             raise KeyboardInterrupt
 
-    run = run_one(initial_network(), TASK, SETTINGS, tmp_path, on_record=interrupt)
+    run = run_one(initial_network(), JOB, tmp_path, on_record=interrupt)
     assert run.stopped == "interrupted"
     assert run.history == seen[:-1]
-    assert run.updates == len(run.history) * SETTINGS.iterations
+    assert run.updates == len(run.history) * RECIPE.budget.iterations
     best = max(run.history, key=lambda record: (record["accuracy"], -record["validation_loss"]))
     assert run.best_epoch == best["epoch"]
     assert run.validation_accuracy == best["accuracy"]
@@ -175,7 +183,7 @@ def test_an_interruption_before_the_first_epoch_gives_the_initial_network():
     def interrupt(record):
         raise KeyboardInterrupt
 
-    run = run_one(initial_network(), TASK, SETTINGS, on_record=interrupt)
+    run = run_one(initial_network(), JOB, on_record=interrupt)
     assert np.array_equal(run.network.flat, initial_network().flat)
     assert (run.stopped, run.history, run.updates) == ("interrupted", [], 0)
     json.loads(json.dumps(run.result(), allow_nan=False))

@@ -13,17 +13,20 @@ import gradsieve as gs
 from gradsieve.tensors import tensor_bytes
 from gradsieve.training.progress import Progress
 from gradsieve.training.record import CHECKPOINT_FORMAT, FILES, Checkpoint, RunFolder
-from gradsieve.training.retreat import Refuge
+from gradsieve.training.roll_back import Refuge
+from gradsieve.training.step import Stepper
 
 TASK = gs.tasks.temporal_order(length=20)
 NET = gs.SRN.random(TASK.inputs, 6, TASK.outputs, output=TASK.output, variance=0.1, seed=0)
 SMALL = {"epochs": 2, "iterations": 3, "sizes": (30, 20, 20), "learning_rate": 1e-3}
+PAPER = gs.recipes.paper("off")
+SIEVE = Stepper(NET.copy(), gs.Recipe()).state()
 
 
 @pytest.fixture
 def finished(tmp_path):
     folder = tmp_path / "run"
-    gs.train(NET, TASK, **SMALL, folder=folder)
+    gs.train(NET, TASK, PAPER, **SMALL, folder=folder)
     return folder
 
 
@@ -37,26 +40,26 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     progress = vars(Progress(epoch=3, best_accuracy=0.5, seconds=1.25))
     folder = RunFolder(tmp_path)
     assert folder.load_checkpoint(weights) is None
-    folder.save_checkpoint(Checkpoint(weights, velocity, best, progress))
+    folder.save_checkpoint(Checkpoint(weights, velocity, best, progress, SIEVE))
     found = folder.load_checkpoint(weights)
-    assert found.progress == progress
+    assert (found.progress, found.sieve) == (progress, SIEVE)
     for name, array in (("weights", weights), ("velocity", velocity), ("best", best)):
         assert np.array_equal(getattr(found, name), array)
     mean_square = rng.normal(size=40) ** 2
-    scaled = Checkpoint(weights, velocity, best, progress, mean_square, seen=7)
+    scaled = Checkpoint(weights, velocity, best, progress, SIEVE, mean_square, seen=7)
     folder.save_checkpoint(scaled)
     found = folder.load_checkpoint(weights, scaled=True)
     assert np.array_equal(found.mean_square, mean_square)
     assert found.seen == 7
     first = vars(Progress())
-    folder.save_checkpoint(Checkpoint(weights, velocity, best, first))
+    folder.save_checkpoint(Checkpoint(weights, velocity, best, first, SIEVE))
     assert folder.load_checkpoint(weights).progress == first
 
 
 def test_every_prefix_of_a_checkpoint_is_refused(tmp_path):
     zeros = np.zeros(5, dtype=np.float32)
     folder = RunFolder(tmp_path)
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress())))
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE))
     path = tmp_path / "checkpoint.safetensors"
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -69,14 +72,14 @@ def test_where_a_run_goes_back_to_comes_back_as_it_was_and_must_be_whole(tmp_pat
     zeros, ones = np.zeros(5, dtype=np.float32), np.ones(5, dtype=np.float32)
     folder = RunFolder(tmp_path)
     refuge = Refuge(ones, None, seen=0, loss=0.25, stage=20, share=0.5)
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), refuge=refuge))
-    found = folder.load_checkpoint(zeros, retreats=True).refuge
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=refuge))
+    found = folder.load_checkpoint(zeros, rolls_back=True).refuge
     assert np.array_equal(found.weights, ones)
     assert (found.loss, found.stage, found.share) == (0.25, 20, 0.5)
     wrong = dataclasses.replace(refuge, share="half")
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), refuge=wrong))
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=wrong))
     with pytest.raises(gs.InvalidFile, match="refuge"):
-        folder.load_checkpoint(zeros, retreats=True)
+        folder.load_checkpoint(zeros, rolls_back=True)
 
 
 @given(content=st.binary(max_size=200))
@@ -131,7 +134,7 @@ def test_a_foreign_checkpoint_is_refused_by_name_and_kept(finished, arrays, meta
     (finished / "checkpoint.safetensors").write_bytes(tensor_bytes(arrays, metadata))
     before = everything(finished)
     with pytest.raises(gs.InvalidFile, match=names):
-        gs.train(NET, TASK, **SMALL, folder=finished)
+        gs.train(NET, TASK, PAPER, **SMALL, folder=finished)
     assert everything(finished) == before
 
 
@@ -170,7 +173,7 @@ def test_a_changed_history_is_refused_and_kept(finished):
 )
 def test_the_folder_of_another_run_is_refused_by_name_and_kept(finished, changed, names):
     before = everything(finished)
-    arguments = {"net": NET, "task": TASK, **SMALL} | changed
+    arguments = {"net": NET, "task": TASK, "recipe": PAPER, **SMALL} | changed
     with pytest.raises(gs.InvalidFile, match=names):
         gs.train(**arguments, folder=finished)
     assert everything(finished) == before
@@ -183,10 +186,10 @@ def test_a_folder_that_lost_its_run_json_is_refused_and_kept(finished, name):
             (finished / other).unlink()
     before = everything(finished)
     if name == "initial.safetensors":  # what a kill in the first moments leaves
-        assert gs.train(NET, TASK, **SMALL, folder=finished).updates == 6
+        assert gs.train(NET, TASK, PAPER, **SMALL, folder=finished).updates == 6
         return
     with pytest.raises(gs.InvalidFile, match=name):
-        gs.train(NET, TASK, **SMALL, folder=finished)
+        gs.train(NET, TASK, PAPER, **SMALL, folder=finished)
     assert everything(finished) == before
 
 
@@ -195,7 +198,7 @@ def test_a_damaged_run_json_is_refused_and_kept(finished, content):
     (finished / "run.json").write_bytes(content)
     before = everything(finished)
     with pytest.raises(gs.InvalidFile):
-        gs.train(NET, TASK, **SMALL, folder=finished)
+        gs.train(NET, TASK, PAPER, **SMALL, folder=finished)
     assert everything(finished) == before
 
 
@@ -229,28 +232,3 @@ def test_the_folder_says_what_was_asked_and_with_what(finished):
     assert asked["versions"]["gradsieve"] == gs.__version__
     assert sorted(path.name for path in finished.iterdir()) == sorted(FILES)
     assert np.array_equal(gs.SRN.load(finished / "initial.safetensors").flat, NET.flat)
-
-
-def test_a_run_of_an_older_version_goes_on_with_what_it_meant(tmp_path):
-    """Settings that it did not know have the value that keeps its meaning, and only that one."""
-    asked = SMALL | {"sieve": gs.Sieve()}
-    gs.train(NET, TASK, **asked, folder=tmp_path)
-    path = tmp_path / "run.json"
-    stored = json.loads(path.read_text())
-    for added in (
-        "measure",
-        "rms_decay",
-        "rms_bound",
-        "warmup",
-        "cooldown",
-        "retreat",
-        "stages",
-        "rate_by_length",
-        "batch_by_length",
-    ):
-        del stored[added]
-    del stored["sieve"]["window"]
-    path.write_text(json.dumps(stored))
-    assert gs.train(NET, TASK, **asked, folder=tmp_path).updates == 6
-    with pytest.raises(gs.InvalidFile, match="differs in rms_decay"):
-        gs.train(NET, TASK, **asked, rms_decay=0.9, folder=tmp_path)

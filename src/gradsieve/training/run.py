@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from gradsieve.recipe import Recipe
 from gradsieve.recipe.curriculum import Stage
 from gradsieve.training.data import AnyLength, Problem, draw, draw_stage
 from gradsieve.training.evaluation import evaluate
-from gradsieve.training.older import FORMAT, upgraded
+from gradsieve.training.older import FORMAT, OLD_FORMAT
 from gradsieve.training.probe import probe
 from gradsieve.training.progress import Progress, Tally, finite
 from gradsieve.training.record import Checkpoint, RunFolder, versions
@@ -187,8 +187,12 @@ class _Training:
             net.save(folder / "initial.safetensors")
             folder.write_json("run.json", {**asked, "versions": versions()})
             return
-        stored = upgraded(stored)
-        differing = [key for key, value in asked.items() if stored.get(key) != value]
+        if stored.get("format") == OLD_FORMAT:
+            raise InvalidFile(
+                f"{folder.path}: holds a run that gradsieve 0.1 recorded; this version can report "
+                "it, but not go on with it: choose another output folder, or remove this one"
+            )
+        differing = _differing(asked, stored)
         if differing:
             raise InvalidFile(
                 f"{folder.path}: holds another run (it differs in {', '.join(differing)}); choose "
@@ -357,3 +361,18 @@ class _Training:
             if stopped != "interrupted":
                 self.folder.write_json("result.json", run.result())
         return run
+
+
+def _differing(asked: dict[str, Any], stored: dict[str, Any]) -> list[str]:
+    """The names in which the run that is asked for differs from the one that a folder holds."""
+    differing = [
+        name for name, value in asked.items() if name != "recipe" and stored.get(name) != value
+    ]
+    own = Recipe.from_dict(asked["recipe"])
+    try:
+        other = Recipe.from_dict(stored.get("recipe", {}))
+    except InvalidArgument:
+        return [*differing, "recipe"]
+    if (own.sieve is None) != (other.sieve is None):  # one by one its settings would say no more
+        return [*differing, "sieve", *own.differing(replace(other, sieve=own.sieve))]
+    return [*differing, *own.differing(other)]

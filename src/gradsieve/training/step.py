@@ -138,18 +138,16 @@ class Stepper:
     def _left_out(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
         """Leave the minibatch out; say what becomes of the velocity; break a stall.
 
-        Where something is not finite, the velocity stays as it was.
+        Where something is not finite, the velocity is reset: it may be the cause.
         """
         finite = verdict.reason is not Reason.NOT_FINITE
-        if self.policy is None:
+        on_skip = self.policy.sieve.on_skip if self.policy and finite else "reset"
+        self.descent.leave_out(on_skip)
+        if self.policy is None or not self.guard.stalled(kept=False):
             return Outcome(verdict, loss, norm)
-        if finite:
-            self.descent.leave_out(self.policy.sieve.on_skip)
-        if not self.guard.stalled(kept=False):
-            return Outcome(verdict, loss, norm)
-        self.descent.leave_out("reset")
         if not finite or self.flow is None:
             return Outcome(verdict, loss, norm, stalled=True)
+        self.descent.leave_out("reset")
         if not self.descent.apply(self.descent.propose(self._gradient(self.flow))):
             return Outcome(verdict.because(Reason.NOT_FINITE, False), loss, norm, stalled=True)
         return Outcome(verdict.because(Reason.STALL_BROKEN, True), loss, norm, stalled=True)

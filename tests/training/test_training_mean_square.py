@@ -5,31 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradsieve.training.scaling import Scaling
+from gradsieve.training.mean_square import MeanSquare
 
 DECAY = 0.99
 
 
 def observed(gradients, bound=None):
-    scaling = Scaling(len(gradients[0]), DECAY, bound)
+    square = MeanSquare(len(gradients[0]), DECAY, bound)
     for gradient in gradients:
-        scaling.observe(np.asarray(gradient, dtype=np.float32))
-    return scaling
+        square.observe(np.asarray(gradient, dtype=np.float32))
+    return square
 
 
 def usual_gradients(count=200, size=20, seed=0):
     return np.random.default_rng(seed).standard_normal((count, size))
 
 
-def usual_length(scaling):
-    return np.sqrt(scaling.mean_square.sum() / (1 - DECAY**scaling.seen))
+def usual_length(square):
+    return np.sqrt(square.values.sum() / (1 - DECAY**square.seen))
 
 
 def test_a_gradient_within_the_bound_counts_as_it_is():
     gradients = usual_gradients()
-    assert np.array_equal(
-        observed(gradients, bound=10).mean_square, observed(gradients).mean_square
-    )
+    assert np.array_equal(observed(gradients, bound=10).values, observed(gradients).values)
 
 
 @pytest.mark.parametrize("times", [1e2, 1e5, 1e9])
@@ -40,7 +38,7 @@ def test_one_that_explodes_counts_as_one_of_the_bounds_length_however_large_it_i
     outlier *= before / np.linalg.norm(outlier)
     after = observed([*gradients, times * outlier], bound)
     expected = observed([*gradients, bound * outlier])
-    np.testing.assert_allclose(after.mean_square, expected.mean_square, rtol=1e-5)
+    np.testing.assert_allclose(after.values, expected.values, rtol=1e-5)
     assert usual_length(observed([*gradients, times * outlier])) > 0.09 * times * before
 
 
@@ -53,7 +51,7 @@ def test_gradients_that_stay_larger_become_the_usual_ones():
 def test_after_nothing_but_zeros_a_gradient_counts_as_it_is():
     first = np.ones(4)
     assert np.array_equal(
-        observed([0 * first, first], bound=2).mean_square, observed([0 * first, first]).mean_square
+        observed([0 * first, first], bound=2).values, observed([0 * first, first]).values
     )
 
 
