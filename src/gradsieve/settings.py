@@ -113,13 +113,13 @@ def types(group: type) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON has it; infinity, which JSON lacks, as the word "inf"."""
+    """A setting's value as JSON has it; infinity, which JSON lacks, as "inf" or "-inf"."""
     if isinstance(value, tuple):
         return [plain(part) for part in value]
-    return "inf" if value == math.inf else value
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_tuples(part) for part in value)
-    return math.inf if value == "inf" else value
+    return float(value) if value in ("inf", "-inf") else value

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from gradsieve.training.settings import Settings
 
 import gradsieve as gs
 from gradsieve.experiments.baselines import RandomSkip, Regularised, regulariser_gradient
-from gradsieve.training.settings import Settings
 
 
 def batch(seed=0):

@@ -77,7 +77,7 @@ def test_a_minibatch_of_a_stage_sees_as_many_steps_as_any_other_where_that_is_as
     [((0.1, 0),), ((0, 0.1),), ((1, 0.1),), ((0.1, 0.1, 0.1),), ((0.1, math.nan),), (7,), "ab", 5],
 )
 def test_stages_that_are_no_shares_are_refused(stages):
-    with pytest.raises(gs.InvalidArgument, match="stages is .*pairs"):
+    with pytest.raises(gs.InvalidArgument, match=r"stages is .*pairs"):
         gs.Curriculum(stages)
 
 

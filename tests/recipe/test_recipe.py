@@ -1,4 +1,4 @@
-"""A recipe: one value that is replaced in part, compared, stored, and refused where it cannot be."""
+"""A recipe: one value that is replaced in part, compared, stored, or refused."""
 
 import json
 import math
@@ -101,9 +101,26 @@ def test_a_setting_of_the_sieve_turns_it_on():
     assert gs.Recipe().replaced(every=5).sieve == gs.Sieve(every=5)
 
 
+@given(st.permutations(["sieve", "every", "q_range", "rms_decay", "rms_bound", "budget", "epochs"]))
+def test_the_order_of_the_names_does_not_matter(order):
+    values = {
+        "sieve": "hold", "every": 5, "q_range": (-math.inf, 1), "rms_decay": 0.9, "rms_bound": 2.0,
+        "budget": gs.Budget(batch=3), "epochs": 7,
+    }  # fmt: skip
+    recipe = gs.Recipe().replaced(**{name: values[name] for name in order})
+    assert recipe == gs.Recipe(
+        sieve=gs.Sieve("hold", (-math.inf, 1), every=5),
+        optimiser=gs.Optimiser(rms_decay=0.9, rms_bound=2.0),
+        budget=gs.Budget(epochs=7, batch=3),
+    )
+    assert gs.Recipe.from_dict(json.loads(json.dumps(recipe.as_dict(), allow_nan=False))) == recipe
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        ({"sieve": "off", "every": 5}, "sieve is off; every cannot be set"),
+        ({"sieve": None, "limit": 2.0}, "sieve is off; limit cannot be set"),
         ({"learning_rat": 0.1}, "did you mean 'learning_rate'"),
         ({"scheduel": None}, "did you mean 'schedule'"),
         ({"warmup": 0.1}, "did you mean 'warm_up'"),

@@ -58,17 +58,20 @@ class Recipe:
 
         `sieve` may also be a policy's name or "off", and `start` the name of a start.
         """
-        recipe = self
+        parts = {name: _part(name, value) for name, value in settings.items() if name in PARTS}
+        groups: dict[str, dict[str, Any]] = {}
         for name, value in settings.items():
-            if name in PARTS:
-                recipe = replace(recipe, **{name: _part(name, value)})
-                continue
-            part = _part_of(name)
-            group = getattr(recipe, part)
-            if group is None:  # a setting of the sieve turns it on
-                group = Sieve()
-            recipe = replace(recipe, **{part: replace(group, **{name: value})})
-        return recipe
+            if name not in PARTS:
+                groups.setdefault(_part_of(name), {})[name] = value
+        if "sieve" in groups and parts.get("sieve", self) is None:
+            named = ", ".join(groups["sieve"])
+            raise InvalidArgument(f"sieve is off; {named} cannot be set beside it")
+        recipe = replace(self, **parts)
+        changed: dict[str, Any] = {
+            part: replace(getattr(recipe, part) or Sieve(), **values)  # which turns a sieve on
+            for part, values in groups.items()
+        }
+        return replace(recipe, **changed)
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as nested JSON; `from_dict` reads it back."""

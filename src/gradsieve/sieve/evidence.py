@@ -41,7 +41,7 @@ class Slope:
 
     along: float  # ⟨∂Q/∂w, dw⟩: the change of Q that the proposal makes, to first order
     square: float  # ‖∂Q/∂w‖² over the weights that a correction may move
-    length: float  # ‖dw‖ over the same weights
+    length: float  # of dw over the same weights, but for what earlier corrections left in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ class Sieve(Settings):
         0.02, "By how much a corrected update turns ln|far gradient| back.", above=0
     )
     limit: float = setting(
-        1.0, "Longest correction, in lengths of its update.", above=0, infinite=True
+        1.0,
+        "Longest correction, in lengths of the gradient's step without momentum.",
+        above=0,
+        infinite=True,
     )
     every: int = setting(1, "Look at one update in this many.", least=1, whole=True)
     on_skip: OnSkip = setting(

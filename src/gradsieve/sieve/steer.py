@@ -5,8 +5,10 @@ Where Q is out of range the update shall change ln‖δ(T−h)‖ − ln‖δ(T)
 
     correction = −wanted · lack / (ln 10 · ‖∂Q/∂w‖²) · ∂Q/∂w
 
-The correction belongs to the step: it is at most `limit` times as long as the proposal. So it
-falls with the learning rate, is bounded where the gradient is clipped, and vanishes at a rate of 0.
+The correction belongs to the step: it is at most `limit` times as long as the step that the
+gradient makes. So it falls with the learning rate, is bounded where the gradient is clipped, and
+vanishes at a rate of 0. Momentum does not count in that length: it holds earlier corrections, and
+each would allow a longer one.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ class Descent:
         self.learning_rate = optimiser.learning_rate
         self.velocity = np.zeros_like(net.flat)
         self.applied: Array | None = None  # the last update that was made
+        self.fresh = self.velocity  # the last proposal, without the velocity in it
+        self.fresh_rate = 0.0  # in units of this
         decay = optimiser.rms_decay
         self.mean_square = (
             None if decay is None else MeanSquare(net.flat.size, decay, optimiser.rms_bound)
@@ -45,7 +47,15 @@ class Descent:
         clip, norm = self.optimiser.clip, kernel.norm(gradient)
         factor = clip / norm if clip is not None and norm > clip else 1.0
         rate = self.learning_rate * factor
+        self.fresh, self.fresh_rate = gradient, rate
         return kernel.propose(self.optimiser.momentum, self.velocity, rate, gradient)
+
+    def fresh_length(self, first: int) -> float:
+        """‖α g‖ of the last proposal, over this many of the first weights.
+
+        Unlike the proposal, which holds the velocity, it has nothing of earlier corrections in it.
+        """
+        return self.fresh_rate * kernel.norm(self.fresh[:first])
 
     def apply(self, proposal: Array) -> bool:
         """Move the weights; False, and nothing moved, where that would leave them not finite."""

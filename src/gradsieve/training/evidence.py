@@ -18,6 +18,7 @@ from gradsieve.change import (
 from gradsieve.flow import Flow
 from gradsieve.network import Array, Weights
 from gradsieve.sieve import Evidence, Learning, Need, Policy, Slope
+from gradsieve.training.descent import Descent
 
 
 def measured_Q(flow: Flow, policy: Policy | None) -> float:
@@ -40,7 +41,7 @@ def look(policy: Policy, flow: Flow, learning: Learning, since: int) -> Evidence
 
 
 def complete(
-    policy: Policy, evidence: Evidence, flow: Flow, proposal: Array, learning_rate: float
+    policy: Policy, evidence: Evidence, flow: Flow, proposal: Array, descent: Descent
 ) -> tuple[Evidence, Weights | None]:
     """What the decision depends on beside Q, and the slope that a correction goes along."""
     sieve, need = policy.sieve, policy.need(evidence)
@@ -49,7 +50,7 @@ def complete(
         change = norm_change(flow, update, sieve.horizon, sieve.estimator)
         return replace(evidence, change=change), None
     if need is Need.CONTRIBUTIONS:
-        shares = example_contributions(flow, learning_rate, sieve.horizon, sieve.estimator)
+        shares = example_contributions(flow, descent.learning_rate, sieve.horizon, sieve.estimator)
         return replace(evidence, contributions=tuple(shares.tolist())), None
     if need is Need.SLOPE:
         slope = (
@@ -60,8 +61,7 @@ def complete(
         along = inner(slope.flat, proposal)
         slope.w_out[:] = 0  # only what carries the gradient back in time is corrected
         slope.b_out[:] = 0
-        recurrent = proposal[: proposal.size - slope.w_out.size - slope.b_out.size]
-        length = math.sqrt(inner(recurrent, recurrent))
+        length = descent.fresh_length(proposal.size - slope.w_out.size - slope.b_out.size)
         found = Slope(along, inner(slope.flat, slope.flat), length)
         return replace(evidence, slope=found), slope
     return evidence, None

@@ -117,9 +117,8 @@ class Stepper:
         self.looks_in -= 1
         if self.looks_in > 0:
             return Decision(Verdict(True, Reason.NOT_LOOKED_AT)), proposal
-        rate = self.descent.learning_rate
         evidence = look(policy, flow, self.learning, self.interval)
-        evidence, slope = complete(policy, evidence, flow, proposal, rate)
+        evidence, slope = complete(policy, evidence, flow, proposal, self.descent)
         decision = policy.decide(evidence)
         self.looks_in = self.interval = policy.looks_in(evidence)
         if decision.correction and slope is not None:

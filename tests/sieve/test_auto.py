@@ -1,0 +1,63 @@
+"""Policy "auto": as hold where it is needed, and nothing where it is not."""
+
+import math
+
+import pytest
+from evidences import Going, slopes
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gradsieve as gs
+from gradsieve.sieve import Evidence, Need, Reason
+
+AUTO = gs.Sieve("auto", (-2, 1.5)).at_work()
+HOLD = gs.Sieve("hold", (-2, 1.5)).at_work()
+out_of_range = st.floats(1.6, 50) | st.floats(-50, -2.1)
+NEEDED = [
+    Going(stopped=True),
+    Going(reached_lately=True),
+    Going(stopped=True, reached_lately=True),
+]
+
+
+@pytest.mark.parametrize("going", NEEDED)
+@given(Q=out_of_range, slope=slopes)
+def test_where_reach_is_lost_or_learning_has_stopped_it_decides_as_hold_does(going, Q, slope):
+    assert AUTO.need(Evidence(Q, going)) is Need.SLOPE
+    evidence = Evidence(Q, going, slope=slope)
+    assert AUTO.decide(evidence) == HOLD.decide(evidence)
+
+
+@pytest.mark.parametrize(
+    ("going", "reason"),
+    [
+        (Going(), Reason.LEARNING),
+        (Going(done=True), Reason.LEARNED),
+        (Going(done=True, stopped=True), Reason.LEARNED),
+        (Going(done=True, reached_lately=True), Reason.LEARNED),
+    ],
+)
+@given(Q=out_of_range)
+def test_what_learns_or_has_learned_is_left_alone_and_that_is_said(going, reason, Q):
+    evidence = Evidence(Q, going)
+    assert AUTO.need(evidence) is Need.NOTHING
+    decision = AUTO.decide(evidence)
+    assert (decision.verdict.keep, decision.verdict.reason) == (True, reason)
+    assert decision.correction == 0
+
+
+def test_it_looks_seldom_until_it_acts():
+    acting = Evidence(3.0, Going(stopped=True), slope=slopes_of_one())
+    calm = Evidence(3.0, Going())
+    assert AUTO.looks_in(acting) == 1
+    assert AUTO.looks_in(calm) == AUTO.looks_in(None) > 1
+    assert gs.Sieve("auto", every=3).at_work().looks_in(acting) == 3
+
+
+def slopes_of_one():
+    return gs.sieve.Slope(0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("Q", [math.inf, -math.inf])
+def test_a_gradient_that_is_gone_or_has_no_bound_is_out_of_range_too(Q):
+    assert AUTO.need(Evidence(Q, Going(stopped=True))) is Need.SLOPE
