@@ -72,8 +72,8 @@ def test_a_flow_a_change_a_verdict_and_a_run_have_the_fields_of_the_design():
     assert isinstance(verdict.keep, bool)
     assert isinstance(verdict.reason, gs.Reason)
     run = gs.train(
-        net, task, gs.recipes.paper(), sieve=None, learning_rate=1e-5, momentum=0.9, clip=None, batch=10, epochs=2,
-        iterations=3, seed=0, sizes=(30, 20, 20),
+        net, task, gs.recipes.paper(), sieve=None, learning_rate=1e-5, momentum=0.9, clip=None,
+        batch=10, epochs=2, iterations=3, seed=0, sizes=(30, 20, 20),
     )  # fmt: skip
     assert 0 <= run.test_accuracy <= 1
     names = ["loss", "accuracy", "Q", "slow_Q", "dS", "kept", "corrected", "stalls", "reasons",
