@@ -95,7 +95,14 @@ def counters(**changed):
 
 
 ZEROS = {name: np.zeros_like(NET.flat) for name in ("weights", "velocity", "best")}
-WHOLE = {"format": CHECKPOINT_FORMAT, "progress": counters()}
+WHOLE = {"format": CHECKPOINT_FORMAT, "progress": counters(), "sieve": json.dumps(SIEVE)}
+LEARNING = SIEVE["learning"]
+WRONG_SIEVES = [
+    {}, {"more": 1}, SIEVE | {"looks_in": "1"}, SIEVE | {"looks_in": 1.5}, SIEVE | {"in_a_row": -1},
+    SIEVE | {"interval": None}, SIEVE | {"learning": {}}, SIEVE | {"learning": None},
+    SIEVE | {"learning": LEARNING | {"more": 1}}, SIEVE | {"learning": LEARNING | {"fast": "²"}},
+    SIEVE | {"learning": LEARNING | {"slow": float("nan")}},
+]  # fmt: skip
 WRONG_COUNTERS = [
     {"epoch": "1"}, {"epoch": None}, {"epoch": -1}, {"epoch": 1.5}, {"epoch": True},
     {"epoch": [1]}, {"more": 1}, {"updates": -3}, {"kept": 1}, {"best_epoch": 7},
@@ -121,6 +128,8 @@ def one(value):
         (ZEROS, WHOLE | {"progress": "[]"}, "JSON object"),
         (ZEROS, WHOLE | {"progress": "{}"}, "counters"),
         *((ZEROS, WHOLE | {"progress": counters(**wrong)}, r"its \w+") for wrong in WRONG_COUNTERS),
+        *((ZEROS, WHOLE | {"sieve": json.dumps(wrong)}, "its sieve") for wrong in WRONG_SIEVES),
+        (ZEROS, WHOLE | {"sieve": "["}, "JSON"),
         *((ZEROS, WHOLE | {"seen": seen}, "gradients") for seen in ("²", "-1", "1.5", "")),
         (ZEROS, WHOLE | {"history": "0" * 64}, "history"),
         ({"weights": NET.flat}, WHOLE, "velocity"),
@@ -141,7 +150,7 @@ def test_a_foreign_checkpoint_is_refused_by_name_and_kept(finished, arrays, meta
 def test_a_checkpoint_without_a_checksum_is_refused(finished):
     (finished / "checkpoint.safetensors").write_bytes(to_safetensors(ZEROS, WHOLE))
     with pytest.raises(gs.InvalidFile, match="checksum"):
-        gs.train(NET, TASK, **SMALL, folder=finished)
+        gs.train(NET, TASK, PAPER, **SMALL, folder=finished)
 
 
 def test_a_changed_history_is_refused_and_kept(finished):
@@ -152,7 +161,7 @@ def test_a_changed_history_is_refused_and_kept(finished):
         path.write_bytes(changed)
         before = everything(finished)
         with pytest.raises(gs.InvalidFile, match=r"history\.jsonl: not the history"):
-            gs.train(NET, TASK, **SMALL, folder=finished)
+            gs.train(NET, TASK, PAPER, **SMALL, folder=finished)
         assert everything(finished) == before
 
 

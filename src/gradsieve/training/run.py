@@ -211,10 +211,14 @@ class _Training:
         if found is None:
             folder.rewind_history(0)
             return
-        self.progress = Progress.read(folder / "checkpoint.safetensors", found.progress)
+        path = folder / "checkpoint.safetensors"
+        self.progress = Progress.read(path, found.progress)
+        try:
+            stepper.restore(found.sieve)
+        except InvalidArgument as error:
+            raise InvalidFile(f"{path}: {error}") from error
         descent.net.flat[:] = found.weights
         descent.velocity = found.velocity
-        stepper.restore(found.sieve)
         if square is not None and found.mean_square is not None:
             square.values, square.seen = found.mean_square, found.seen
         if self.roll_back is not None and found.refuge is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradsieve import kernel
+from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Engine, Flow, propagate
 from gradsieve.network import SRN, Array
 from gradsieve.recipe import Recipe
@@ -162,6 +163,23 @@ class Stepper:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state()`."""
+        if not _alike(state, self.state()):
+            raise InvalidArgument(
+                f"its sieve is {str(state)[:200]}; it must have {', '.join(self.state())} of a run"
+            )
         self.looks_in, self.interval = state["looks_in"], state["interval"]
         self.guard.in_a_row = state["in_a_row"]
         self.learning = Learning(**state["learning"])
+
+
+def _alike(found: Any, own: Any) -> bool:
+    """Whether two states have the same names, and numbers of the same kind."""
+    if isinstance(own, dict):
+        return (
+            isinstance(found, dict)
+            and set(found) == set(own)
+            and all(_alike(found[name], own[name]) for name in own)
+        )
+    if type(own) is int:
+        return type(found) is int and found >= 0
+    return type(found) in (int, float) and math.isfinite(found)
