@@ -102,6 +102,66 @@ def test_full_dS_and_dQ_are_central_differences(engine, output, horizon):
 
 
 @every_engine
+@given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from([1e-6, 1e-3, 0.3]))
+def test_measured_changes_are_those_of_autograd_at_the_moved_weights(engine, problem, seed, size):
+    net, u, t, starts, horizon = problem
+    flow = gs.backpropagate(net, u, t, engine=engine, starts=starts)
+    update = random_update(net, seed, size)
+    change = gs.norm_change(flow, update, horizon, estimator="measured")
+    before, after = (
+        Autograd(which, u, t, starts) for which in (net, net.replaced(net.flat + update.flat))
+    )
+    (S, Q), (moved_S, moved_Q) = (
+        (truth.S(horizon).item(), truth.Q(horizon).item()) for truth in (before, after)
+    )
+    np.testing.assert_allclose([change.S, change.Q], [S, Q], rtol=1e-9, atol=1e-12)
+    assert change.dS == pytest.approx(moved_S - S, rel=1e-6, abs=1e-10 * S)
+    assert change.dQ == pytest.approx(moved_Q - Q, rel=1e-6, abs=1e-10)
+    assert change.relative == pytest.approx(math.log(moved_S / S) / 2, rel=1e-6, abs=1e-10)
+
+
+@every_engine
+def test_a_small_update_is_measured_as_it_is_predicted_and_leaves_the_network_alone(engine):
+    net, u, t, _ = random_problem(8, 15, 5, 2, 12, 3, "softmax")
+    flow = gs.backpropagate(net, u, t, engine=engine)
+    weights, update = net.flat.copy(), random_update(net, 1, 1e-7)
+    full, measured = (
+        gs.norm_change(flow, update, estimator=estimator) for estimator in ("full", "measured")
+    )
+    for name in ("dS", "relative", "dQ"):
+        assert getattr(measured, name) == pytest.approx(getattr(full, name), rel=1e-4)
+    assert np.array_equal(net.flat, weights)
+    assert np.array_equal(flow.net.flat, weights)
+
+
+@every_engine
+def test_the_sign_of_a_measured_change_survives_where_S_underflows(engine):
+    net, u, t, _ = random_problem(0, 1000, 2, 1, 3, 2, "softmax")
+    net.b[:] = 5 * np.sign(net.b)  # saturated: S is far below what a float holds
+    flow = gs.backpropagate(net, 0.3 * u, t, engine=engine)
+    update = random_update(net, 3, 1e-6)
+    for sign in (1, -1):
+        there = net.like(sign * update.flat)
+        full, measured = (
+            gs.norm_change(flow, there, estimator=estimator) for estimator in ("full", "measured")
+        )
+        assert abs(full.dS) < 1e-300
+        assert measured.dS * full.dS >= 0
+        assert measured.dS != 0
+        assert math.copysign(1, measured.dS) == math.copysign(1, full.dS)
+        assert measured.relative == pytest.approx(full.relative, rel=1e-2)
+
+
+@every_engine
+def test_a_change_that_cannot_be_measured_is_no_number(engine):
+    net, u, t, _ = random_problem(2, 9, 4, 2, 7, 3, "softmax")
+    dead = net.like(-net.flat)  # every weight becomes zero, and so does every far delta
+    change = gs.norm_change(gs.backpropagate(net, u, t, engine), dead, estimator="measured")
+    assert math.isnan(change.dS)
+    assert math.isnan(change.relative)
+
+
+@every_engine
 @given(problem=problems())
 def test_norm_gradient_is_the_derivative_of_S_and_of_Q_by_every_weight(engine, problem):
     net, u, t, starts, horizon = problem
