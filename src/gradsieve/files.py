@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 import time
@@ -58,35 +59,44 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 @contextmanager
 def sole_owner(folder: Path, doing: str, patience: float = 5.0) -> Iterator[None]:
-    """Hold the lock of a folder, which leaves no file and goes with the process.
+    """Hold the lock of a folder, which goes with the process.
 
-    A killed process's workers may hold it for a second more, hence the patience. Where the file
-    system has no locks for folders (some network file systems), nothing is locked.
+    A killed process's workers may hold it for a second more, hence the patience (seconds). The
+    lock is the folder's own and leaves nothing behind; a file system that locks no folders (NFS)
+    gets a file `.lock`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        until = time.monotonic() + patience
+        while (locked := _lock(handle)) is False and time.monotonic() < until:
+            time.sleep(0.05)
+        if locked is None:
+            os.close(handle)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+            handle = os.open(folder / ".lock", flags, 0o644)
+            locked = _lock(handle)
     except OSError as error:
         raise GradsieveError(f"{folder}: cannot be used ({error.strerror or error})") from error
-    until = time.monotonic() + patience
     try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() > until:
-                    raise GradsieveError(
-                        f"{folder}: another process is {doing} there; wait for it, or choose "
-                        "another folder"
-                    ) from error
-                time.sleep(0.05)
-                continue
-            except OSError:
-                pass
-            break
+        if locked is False:
+            raise GradsieveError(
+                f"{folder}: another process is {doing} there; wait for it, or choose another folder"
+            )
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the lock could be taken; None where there is none to take."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -95,13 +105,15 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
+        remove_leftovers(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=leftover_prefix(path))
         with os.fdopen(handle, "wb") as file:
+            _lock(handle)  # by which others know that it is no leftover
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
     except OSError as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
@@ -112,14 +124,33 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         raise
 
 
-def remove_leftovers(path: Path) -> None:
-    """Remove what kills in the middle of `write_atomically` left beside `path`."""
-    for leftover in path.parent.glob(f"{_prefix(path)}*"):
-        leftover.unlink(missing_ok=True)
-
-
-def _prefix(path: Path) -> str:
+def leftover_prefix(path: Path) -> str:
     return f".{path.name}.partial-"
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left half written beside `path`: all that nobody has locked."""
+    prefix = leftover_prefix(path)
+    for name in os.listdir(path.parent) if path.parent.is_dir() else ():
+        if not name.startswith(prefix):
+            continue
+        leftover = path.parent / name
+        try:
+            handle = os.open(leftover, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue  # gone, or not ours to look at
+        try:
+            if _lock(handle):
+                _remove(leftover)
+        finally:
+            os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def parse_json(content: str | bytes) -> Any:

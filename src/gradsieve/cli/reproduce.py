@@ -115,7 +115,9 @@ def reproduce(
     )
     chosen = list(STUDIES) if study is Study.all else [study.value]
     console = Console(stderr=True)
-    store = Store(folder / "store.sqlite")
+    path_of_store = folder / "store.sqlite"
+    # A question changes nothing: neither the store, nor whether there is one.
+    store = Store.snapshot(path_of_store) if status else Store(path_of_store)
     for path in from_record or ():
         count = record.read_csv(path, store)
         console.print(f"{path}: {count} rows")
@@ -123,6 +125,8 @@ def reproduce(
         _say_status(chosen, scope, store, as_json)
         return
     where = output or folder / "results"
+    if ray is not None:
+        console.print(f"Looking for Ray ({ray}) …")
     # What there is can be written while another process still computes.
     with nullcontext() if write_only else sole_writer(folder):
         for name in chosen:
@@ -158,13 +162,23 @@ def _both(first: Watch, second: Watch) -> Watch:
 def _say_status(chosen: list[str], scope: Scope, store: Store, as_json: bool) -> None:
     from gradsieve.cli.studies import STUDIES
 
-    report = {}
+    held = len(store.items())
+    report: dict[str, dict[str, int]] = {}
+    needed: set[str] = set()
     for name in chosen:
-        planned = STUDIES[name][0](scope, store)
-        report[name] = {"known_runs": len(planned), "missing": len(store.missing(planned))}
+        planned = {config.key: config for config in STUDIES[name][0](scope, store)}
+        missing = len(store.missing(planned.values()))
+        report[name] = {"known_runs": len(planned), "missing": missing}
+        needed |= set(planned)
     if as_json:
         print(json.dumps(report))
         return
     for name, counts in report.items():
         done = counts["known_runs"] - counts["missing"]
         print(f"{name}: {done} of {counts['known_runs']} runs that are planned so far are done")
+    other = held - sum(config.key in needed for config, _ in store.items())
+    if other:
+        print(
+            f"{store.path} holds {other} other runs: give --status the options of their study, "
+            "such as its --networks and --epochs"
+        )

@@ -11,6 +11,7 @@ import numpy as np
 from gradsieve.errors import InvalidFile
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.methods import settings_of, stepper_of
+from gradsieve.files import open_file
 from gradsieve.flow import predict
 from gradsieve.training.data import draw
 from gradsieve.training.run import run_one
@@ -51,10 +52,10 @@ def progress_of(folder: Path, key: str) -> int:
     """The last epoch that a run in flight has recorded."""
     path = folder / key / "history.jsonl"
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(max(0, path.stat().st_size - 8192), os.SEEK_SET)
             lines = file.read().splitlines()
-    except OSError:
+    except (OSError, InvalidFile):
         return 0
     for line in reversed(lines):
         start = line.find(b'"epoch": ')

@@ -11,7 +11,7 @@ from typing import Any
 from gradsieve.errors import InvalidFile
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.store import Store
-from gradsieve.files import write_atomically
+from gradsieve.files import open_file, write_atomically
 
 COLUMNS = (
     "task", "length", "sieve", "seed", "test_accuracy", "validation_accuracy", "kept", "stalls",
@@ -35,17 +35,22 @@ def write_csv(path: Path, store: Store, reported: bool) -> None:
 def read_csv(path: Path, store: Store) -> int:
     """Put a record's rows into a store, so that a study goes on from them; how many there were."""
     try:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        with open_file(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
+            rows = list(csv.DictReader(text))
     except OSError as error:
-        raise InvalidFile(f"{path}: cannot be read ({error.strerror})") from error
+        raise InvalidFile(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidFile(f"{path}: not a record of runs, which is CSV ({error})") from error
+    found = []
     for number, row in enumerate(rows, start=2):
         try:
             config = RunConfig.from_json(row.pop("config"))
-            store.add(config, {name: _value(name, text) for name, text in row.items()})
-        except (KeyError, TypeError, ValueError) as error:
+            found.append((config, {name: _value(name, text) for name, text in row.items()}))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise InvalidFile(f"{path}, line {number}: not a row of a record ({error})") from error
-    return len(rows)
+    for config, values in found:  # all of them are whole: now they are kept
+        store.add(config, values)
+    return len(found)
 
 
 def _value(name: str, text: str) -> Any:

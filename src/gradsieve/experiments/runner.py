@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
-import time
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gradsieve.errors import GradsieveError, MissingExtra
 from gradsieve.experiments.config import RunConfig
@@ -24,6 +25,7 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.workers import worker_processes
 
 RETRIES = 3  # of a run by Ray
+CONNECT_SECONDS, HEALTH_SECONDS = 10, 60  # how long an address of Ray may take to answer
 KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
 # Told, now and then, which runs are in flight, of each at least once.
 Watch = Callable[[Sequence[RunConfig]], None]
@@ -54,7 +56,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
     waiting = list(configs)
     attempts: dict[str, int] = {}
     while waiting:
-        with worker_processes(jobs, _start_worker) as pool:
+        with worker_processes(jobs) as pool:
             running: dict[Future[dict[str, Any]], RunConfig] = {}
             try:
                 while waiting or running:
@@ -71,28 +73,12 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
                 for config in running.values():
                     _count_attempt(attempts, config)
                 waiting = [*running.values(), *waiting]
-            except BaseException:
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
-                raise
 
 
 def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
     attempts[config.key] = attempts.get(config.key, 0) + 1
     if attempts[config.key] >= KILLS:
         raise GradsieveError(f"the worker of {config} was killed {attempts[config.key]} times")
-
-
-def _start_worker() -> None:
-    """A worker is not asked by Ctrl-C, and ends with the process that it works for."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Watch) -> Rows:
@@ -103,15 +89,13 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
     local = address == "local"
     started_here = not ray.is_initialized()
     if started_here:
+        _check_answers(address)
         try:
             ray.init(
                 address=None if local else address, log_to_driver=False, logging_level=logging.ERROR
             )
         except (ConnectionError, RuntimeError, ValueError) as error:  # none, silent, no address
-            raise GradsieveError(
-                f"--ray {address}: no Ray cluster answers there; start one with `ray start --head`,"
-                f" or say --ray local for one that ends with this study ({error})"
-            ) from error
+            raise _no_cluster(address, error) from error
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(execute)
     try:
         running = {remote.remote(config.as_json(), str(folder)): config for config in configs}
@@ -124,3 +108,28 @@ def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Wat
     finally:
         if started_here:
             ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray waits for minutes, and silently, for an address where nothing answers; this does not."""
+    place = urlsplit(address if "://" in address else f"gcs://{address}")
+    try:
+        if place.hostname is None or place.port is None:  # auto, local: nothing to ask
+            return
+        socket.create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
+        if place.scheme == "gcs":
+            asked = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address"]
+            subprocess.run(
+                [*asked, address], capture_output=True, check=True, timeout=HEALTH_SECONDS
+            )
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+    except subprocess.SubprocessError as error:
+        raise _no_cluster(address, "what listens there does not answer as Ray does") from error
+
+
+def _no_cluster(address: str, why: object) -> GradsieveError:
+    return GradsieveError(
+        f"--ray {address}: no Ray cluster answers there; start one with `ray start --head`, or "
+        f"say --ray local for one that ends with this study ({str(why)[:200]})"
+    )

@@ -23,7 +23,7 @@ from typing import Any
 
 from gradsieve.diagnosis import draw
 from gradsieve.errors import GradsieveError, InvalidArgument
-from gradsieve.files import write_atomically
+from gradsieve.files import leftover_prefix, remove_leftovers, sole_owner, write_atomically
 from gradsieve.fitting._fit import Fitted
 
 NETWORK = "network.safetensors"
@@ -33,21 +33,23 @@ NETWORK = "network.safetensors"
 def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
     """A folder to work in that becomes `target` if all goes well, and else vanishes."""
     target = Path(os.path.abspath(target))  # "." has no name to make another from
+    _mend(target)
     if target.exists() and not replace and (not target.is_dir() or any(target.iterdir())):
         raise InvalidArgument(
             f"{target}: is there already; choose another output folder, or --force to replace it"
         )
     existing = next(parent for parent in target.absolute().parents if parent.exists())
     try:
-        made = tempfile.mkdtemp(dir=existing, prefix=f".{target.name}.partial-")
+        remove_leftovers(existing / target.name)
+        work = Path(tempfile.mkdtemp(dir=existing, prefix=leftover_prefix(target)))
     except OSError as error:
         raise GradsieveError(f"{target}: cannot be made ({error.strerror or error})") from error
-    work = Path(made)
     try:
-        yield work
-        work.chmod(0o755)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _move(work, target)
+        with sole_owner(work, "fitting"):  # by which others know that it is no leftover
+            yield work
+            work.chmod(0o755)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _move(work, target)
     except OSError as error:
         raise GradsieveError(f"{target}: cannot be written ({error.strerror or error})") from error
     finally:
@@ -58,10 +60,24 @@ def _move(work: Path, target: Path) -> None:
     if not target.exists():
         os.replace(work, target)
         return
-    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old-"))
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=_old(target)))
     os.replace(target, old / target.name)
     os.replace(work, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _old(target: Path) -> str:
+    return f".{target.name}.old-"
+
+
+def _mend(target: Path) -> None:
+    """After a kill in the middle of `_move`: the former folder is back, or what is left of it."""
+    for name in os.listdir(target.parent) if target.parent.is_dir() else ():
+        if name.startswith(_old(target)):
+            old = target.parent / name
+            if not target.exists() and (old / target.name).exists():
+                os.replace(old / target.name, target)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def write_outcome(fitted: Fitted, folder: Path, report: bool = True) -> None:

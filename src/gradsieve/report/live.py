@@ -44,12 +44,16 @@ class Watched:
     _rest_until: float = 0.0
     _content: Content = field(default_factory=lambda: content([]))
     _answer: bytes = b""
+    _page: bytes = b""
     _lock: Lock = field(default_factory=Lock)
 
     def page(self) -> bytes:
         with self._lock:
             self._refresh()
-            return render_page(self._content, self.title, live=True).encode()
+            if not self._page:
+                page = render_page(self._content, self.title, live=True)
+                self._page = page.encode("utf-8", "replace")
+            return self._page
 
     def news(self) -> tuple[bytes, str]:
         """The data as JSON and a tag that changes with it."""
@@ -67,7 +71,8 @@ class Watched:
             return
         runs = _readable_runs(self.folder)
         self._content = content(runs)
-        self._answer = self._content.as_json(state=_state(runs)).encode()
+        self._page = b""
+        self._answer = self._content.as_json(state=_state(runs)).encode("utf-8", "replace")
         self._signature = signature
         self._rest_until = started + REST * (time.monotonic() - started)
 
@@ -125,7 +130,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._from_here():
             self.send_error(HTTPStatus.FORBIDDEN, "only requests to this machine are answered")
             return
-        path = urlsplit(self.path).path
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return
         if path == "/":
             self._send(self.server.watched.page(), "text/html; charset=utf-8", None)
         elif path == "/data.json":
@@ -163,6 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 1024  # connections that may wait to be taken
 
     def __init__(self, port: int, watched: Watched) -> None:
         super().__init__((LOOPBACK, port), _Handler)

@@ -7,7 +7,6 @@ a finite number is None. A folder without a run, or whose recipe is none, is an 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import GradsieveError, InvalidFile
+from gradsieve.files import parse_json, read_file
 from gradsieve.recipe import Recipe
 from gradsieve.sieve import POLICIES, Reason, Sieve
 from gradsieve.training.older import FORMAT, OLD_FORMAT, upgraded
@@ -176,7 +176,7 @@ def read_run(folder: Path) -> RecordedRun:
 def _read_object(path: Path) -> dict[str, Any] | None:
     """A JSON object, or None where there is none (yet)."""
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(read_file(path))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
@@ -189,8 +189,8 @@ def _read_history(path: Path) -> tuple[tuple[dict[str, Any], ...], int]:
     counts. The last line of a running one may be half written: it is not counted as damaged.
     """
     try:
-        content = path.read_bytes()
-    except OSError:
+        content = read_file(path)
+    except (OSError, InvalidFile):
         return (), 0
     lines = content.split(b"\n")
     epochs: dict[int, dict[str, Any]] = {}
@@ -199,7 +199,7 @@ def _read_history(path: Path) -> tuple[tuple[dict[str, Any], ...], int]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             epochs[int(record["epoch"])] = record
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             damaged += position < len(lines) - 1

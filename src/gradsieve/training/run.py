@@ -168,7 +168,6 @@ class _Training:
             for sequences in (self.data.train, *self.stages.values()):
                 horizon_within(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
         self.folder: RunFolder | None = None
-        self.checkpoint = self._snapshot()
 
     def _stage(self, epoch: int) -> Stage:
         if not self.staged:
@@ -202,7 +201,6 @@ class _Training:
             raise InvalidFile(f"{folder.path}: holds a run from other initial weights")
         folder.remove_leftovers()
         self._restore(folder, net)
-        self.checkpoint = self._snapshot()
 
     def _restore(self, folder: RunFolder, net: SRN) -> None:
         stepper, descent = self.stepper, self.stepper.descent
@@ -228,6 +226,7 @@ class _Training:
 
     def run(self, on_record: OnRecord, stop: threading.Event) -> Run:
         budget, progress = self.recipe.budget, self.progress
+        self.checkpoint = self._snapshot()
         started = saved = time.perf_counter()
         before = progress.seconds
         stopped = self._ended()
