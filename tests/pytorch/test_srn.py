@@ -175,6 +175,7 @@ def test_the_sieve_follows_it_as_it_follows_nn_rnn():
         optimizer = gst.Sieve(
             module,
             torch.optim.SGD(module.parameters(), lr=0.1),
+            "skip",
             q_range=(-1e6, 1e6),
             max_change=1e9,
         )

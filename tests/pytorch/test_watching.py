@@ -70,12 +70,12 @@ def test_the_diagnosis_says_so_in_words_with_the_evidence(gain, word):
 def test_saturation_is_seen_gate_by_gate():
     module = nn.LSTM(3, 5)
     with torch.no_grad():
-        module.bias_hh_l0[5:10] = 30.0  # the keep gate, wide open
+        module.bias_hh_l0[5:10] = 30.0  # the forget gate, wide open
     look = gst.watch(module)
     step(module)
     reading = look.read()
-    assert reading["LSTM/layer0/saturated/keep"] == 1.0
-    assert reading["LSTM/layer0/saturated/new"] < 0.2
+    assert reading["LSTM/layer0/saturated/forget"] == 1.0
+    assert reading["LSTM/layer0/saturated/cell"] < 0.2
     assert "saturated" in look.diagnosis().verdicts
 
 
