@@ -58,16 +58,16 @@ class Recipe:
 
         `sieve` may also be a policy's name or "off", and `start` the name of a start.
         """
-        recipe = self
+        recipe = replace(self, **{n: _part(n, v) for n, v in settings.items() if n in PARTS})
+        changes: dict[str, dict[str, Any]] = {}
         for name, value in settings.items():
-            if name in PARTS:
-                recipe = replace(recipe, **{name: _part(name, value)})
-                continue
-            part = _part_of(name)
+            if name not in PARTS:
+                changes.setdefault(_part_of(name), {})[name] = value
+        for part, values in changes.items():
             group = getattr(recipe, part)
             if group is None:  # a setting of the sieve turns it on
                 group = Sieve()
-            recipe = replace(recipe, **{part: replace(group, **{name: value})})
+            recipe = replace(recipe, **{part: replace(group, **values)})
         return recipe
 
     def as_dict(self) -> dict[str, Any]:
