@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from gradsieve.cli import app
-from gradsieve.cli.reproduce import with_address
-from gradsieve.errors import GradsieveError
+from gradsieve.cli.reproduce import Name, with_address
+from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute
 from gradsieve.experiments.store import sole_writer
+from gradsieve.experiments.studies import STUDIES
 
 SMALL = ["--networks", "2", "--epochs", "2", "--tasks", "temporal_order", "--lengths", "100"]
 COLUMNS = {
@@ -22,6 +23,10 @@ COLUMNS = {
 
 def run(*words):
     return CliRunner().invoke(app, ["reproduce", *map(str, words)], catch_exceptions=False)
+
+
+def test_every_study_can_be_asked_for():
+    assert {*STUDIES, "all"} == set(Name)
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +41,9 @@ def test_a_small_table_has_a_row_for_each_network_and_arm(small_study):
         rows = list(csv.DictReader(file))
     assert set(rows[0]) >= COLUMNS
     found = {(row["sieve"], row["seed"]) for row in rows}
-    assert found == {(arm, seed) for arm in ("off", "clip", "frozen", "full") for seed in "01"}
+    assert found == {(arm.name, seed) for arm in STUDIES["table1"].arms for seed in "01"}
     table = (small_study / "results" / "table1.md").read_text()
-    assert "| temporal_order | 100 | full |" in table
+    assert "| temporal_order | 100 | skip (full dS) |" in table
     assert "96 / 44" in table  # what the paper says stands beside it
     assert (small_study / "results" / "table1.png").stat().st_size > 10_000
 
@@ -48,7 +53,7 @@ def test_a_recorded_row_computes_to_the_same_number_again(small_study, tmp_path)
         row = list(csv.DictReader(file))[-1]
     again = execute(row["config"], str(tmp_path))
     assert again["test_accuracy"] == float(row["test_accuracy"])
-    assert RunConfig.from_json(row["config"]).label == row["sieve"]
+    assert RunConfig.from_json(row["config"]).arm == row["sieve"]
 
 
 def test_status_says_how_many_runs_are_done(small_study):
@@ -102,7 +107,7 @@ def test_events_of_every_record_reach_tensorboard(tmp_path):
 
     events = tmp_path / "events"
     assert run("table1", *SMALL, "--folder", tmp_path, "--tensorboard", events).exit_code == 0
-    folders = sorted(events.glob("temporal_order-100/full-*"))
+    folders = sorted(events.glob("temporal_order-100/skip (full dS)-*"))
     assert len(folders) == 2
     found = EventAccumulator(str(folders[0])).Reload()
     assert len(found.Scalars("accuracy/validation")) == 1
@@ -134,7 +139,5 @@ def test_ray_where_there_is_no_cluster_says_how_to_have_one(tmp_path, said, read
 
 @pytest.mark.parametrize("option", ["--tasks", "--arms"])
 def test_an_unknown_task_or_arm_is_the_users_mistake(tmp_path, option):
-    from gradsieve.errors import InvalidArgument
-
     with pytest.raises(InvalidArgument, match=f"{option}: chess"):
         run("table1", option, "chess", "--folder", tmp_path)

@@ -6,9 +6,13 @@ import pytest
 from rich.console import Console
 
 from gradsieve.cli import study_progress
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import Condition, RunConfig
+from gradsieve.recipe import Recipe
 
-RUNS = [RunConfig("adding", 100, "off", network, 1e-3, epochs=1000) for network in range(2)]
+RUNS = [
+    RunConfig(Condition("adding", 100), network, Recipe().replaced(epochs=1000))
+    for network in range(2)
+]
 
 
 @pytest.fixture

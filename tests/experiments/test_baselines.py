@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from gradsieve.training.settings import Settings
 
 import gradsieve as gs
-from gradsieve.experiments.baselines import RandomSkip, Regularised, regulariser_gradient
+from gradsieve.errors import InvalidArgument
+from gradsieve.experiments.baselines import Listing, RandomSkip, Regularised, regulariser_gradient
+from gradsieve.recipe import Recipe, Sieve
+from gradsieve.training import Stepper
 
 
 def batch(seed=0):
@@ -17,6 +19,10 @@ def batch(seed=0):
 def minibatch(task, count, seed):
     u, t = task.sample(count, seed=seed)
     return u.astype(np.float64), t
+
+
+def stepper(net, baseline, recipe):
+    return Stepper(net.copy(), recipe, extension=baseline.extension(recipe))
 
 
 @pytest.mark.parametrize("engine", ["reference", "native"])
@@ -41,10 +47,11 @@ def test_the_regulariser_pulls_the_ratios_towards_one():
     _, net, u, t = batch()
 
     def trained(weight):
-        stepper = Regularised(net.copy(), Settings(learning_rate=1e-3, momentum=0.0), weight)
+        recipe = Recipe().replaced(learning_rate=1e-3, momentum=0.0)
+        own = stepper(net, Regularised(weight), recipe)
         for _ in range(200):
-            stepper.step(u, t, None)
-        norms = np.linalg.norm(gs.backpropagate(stepper.net, u, t).deltas, axis=2)
+            own.step(u, t, None)
+        norms = np.linalg.norm(gs.backpropagate(own.net, u, t).deltas, axis=2)
         return ((norms[:-1] / norms[1:] - 1) ** 2).mean()
 
     assert trained(weight=100.0) < 0.5 * trained(weight=0.0)
@@ -52,12 +59,23 @@ def test_the_regulariser_pulls_the_ratios_towards_one():
 
 def test_random_skipping_keeps_the_share_that_it_is_told_to():
     task, net, *_ = batch()
-    stepper = RandomSkip(net.copy(), Settings(), kept=0.3)
-    outcomes = [stepper.step(*minibatch(task, 2, seed), None) for seed in range(600)]
+    own = stepper(net, RandomSkip(kept=0.3), Recipe())
+    outcomes = [own.step(*minibatch(task, 2, seed), None) for seed in range(600)]
     assert np.mean([outcome.verdict.keep for outcome in outcomes]) == pytest.approx(0.3, abs=0.06)
 
 
 def test_random_skipping_judges_the_same_minibatch_alike():
     _, net, u, t = batch()
-    first, second = (RandomSkip(net.copy(), Settings(), kept=0.5).step(u, t, None) for _ in "ab")
+    first, second = (stepper(net, RandomSkip(0.5), Recipe()).step(u, t, None) for _ in "ab")
     assert first.verdict.keep == second.verdict.keep
+
+
+@pytest.mark.parametrize("Q", [-2.0, 2.0])
+def test_the_listing_as_printed_keeps_what_the_text_leaves_out(Q):
+    sieve = Sieve("skip", estimator="frozen")
+    printed = Listing().extension(Recipe(sieve=sieve)).policy
+    meant = sieve.at_work()
+    for dS in (-0.5, 0.5):
+        assert printed.keeps(meant.wanted(Q), dS) != meant.keeps(meant.wanted(Q), dS)
+    with pytest.raises(InvalidArgument, match="sieve is None"):
+        Listing().extension(Recipe())

@@ -10,17 +10,21 @@ import time
 from pathlib import Path
 
 import pytest
+from rows import run
 
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.baselines import RandomSkip
 from gradsieve.experiments.execute import progress_of
 from gradsieve.experiments.runner import run_all
 from gradsieve.experiments.store import Store
 
+SHORT = {"where": ("temporal_order", 12), "hidden": 10, "learning_rate": 1e-3, "clip": 1.0}
 CONFIGS = [
-    RunConfig("temporal_order", 12, method, network, 1e-3, 1.0, epochs=6, hidden=10, variance=0.1)
-    for method in ("off", "full", "steer", "hold", "random")
+    run(network, epochs=6, variance=0.1, baseline=baseline, sieve=sieve, **SHORT)
+    for sieve, baseline in (
+        ("off", None), ("skip", None), ("steer", None), ("hold", None), ("off", RandomSkip(0.5))
+    )
     for network in range(2)
-]
+]  # fmt: skip
 
 
 def without_time(store):
@@ -71,7 +75,7 @@ def test_a_killed_worker_is_replaced(undisturbed, tmp_path):
                 killed.append(child)
 
     store = Store(tmp_path / "store.sqlite")
-    long = [RunConfig("temporal_order", 12, "off", 7, 1e-3, 1.0, epochs=400, hidden=10)]
+    long = [run(7, epochs=400, **SHORT)]
     run_all([*long, *CONFIGS], store, tmp_path, jobs=1, watch=kill_once)
     assert killed
     assert [item for item in without_time(store) if item[0] not in long] == undisturbed
@@ -95,7 +99,7 @@ if __name__ == "__main__":
 def test_workers_end_with_the_process_that_they_work_for(tmp_path):
     script = tmp_path / "child.py"
     script.write_text(CHILD)
-    long = RunConfig("temporal_order", 100, "off", 0, 1e-5, epochs=2000)
+    long = run(where=("temporal_order", 100))
     command = [sys.executable, script, tmp_path / "runs", json.dumps([long.as_json()])]
     child = subprocess.Popen(list(map(str, command)))
 
@@ -116,8 +120,8 @@ def test_workers_end_with_the_process_that_they_work_for(tmp_path):
 
 def test_fifty_kills_leave_the_store_bit_for_bit_what_it_would_have_been(tmp_path):
     configs = [
-        RunConfig("temporal_order", 12, method, network, 1e-3, 1.0, epochs=300, hidden=10)
-        for method in ("off", "full", "steer")
+        run(network, epochs=300, sieve=sieve, **SHORT)
+        for sieve in ("off", "skip", "steer")
         for network in range(3)
     ]
     calm, wild = tmp_path / "calm", tmp_path / "wild"
@@ -173,7 +177,7 @@ def test_ray_gives_the_same_bits_and_retries_a_killed_worker(undisturbed, tmp_pa
 
     try:
         store = Store(tmp_path / "store.sqlite")
-        long = [RunConfig("temporal_order", 12, "off", 7, 1e-3, 1.0, epochs=600, hidden=10)]
+        long = [run(7, epochs=600, **SHORT)]
         run_all([*long, *CONFIGS], store, tmp_path, ray_address="local", watch=kill_once)
     finally:
         ray.shutdown()

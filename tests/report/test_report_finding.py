@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gradsieve.report.verdict import verdict
 from made_runs import epoch_record, settings
 
 from gradsieve.report.comparison import compare, experiments
 from gradsieve.report.runs import Run
-from gradsieve.report.verdict import verdict
 
 
 def run_of(

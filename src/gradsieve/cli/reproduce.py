@@ -20,17 +20,19 @@ from gradsieve.experiments import record
 from gradsieve.experiments.config import TASKS, RunConfig
 from gradsieve.experiments.runner import Watch, run_all
 from gradsieve.experiments.store import Store, sole_writer
-from gradsieve.experiments.study import Scope
+from gradsieve.experiments.study import Places, Scope, Study
 
 FOLDER = Path("runs/reproduce")
 THIS_CLUSTER = "auto"  # the Ray instance that runs on this machine
 
 
-class Study(StrEnum):
+class Name(StrEnum):
+    """What can be asked for: a study of `gradsieve.experiments.studies`, or all of them."""
+
     figure1 = "figure1"
     figure2 = "figure2"
-    table1 = "table1"
     agreement = "agreement"
+    table1 = "table1"
     ablation = "ablation"
     rescue = "rescue"
     beyond = "beyond"
@@ -50,14 +52,14 @@ def with_address(words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         said.append(word)
         after = "".join(words[place + 1 : place + 2])
-        if word == "--ray" and (not after or after.startswith("-") or after in set(Study)):
+        if word == "--ray" and (not after or after.startswith("-") or after in set(Name)):
             said.append(THIS_CLUSTER)
     return said
 
 
 def reproduce(
-    study: Annotated[Study, typer.Argument(help="What to re-create.")] = Study.all,
-    networks: Annotated[int, typer.Option(min=1, help="Networks in each cell.")] = 10,
+    study: Annotated[Name, typer.Argument(help="What to re-create.")] = Name.all,
+    networks: Annotated[int, typer.Option(min=1, help="Networks in each condition.")] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of 50 updates.")] = 2000,
     tasks: Annotated[
         list[str] | None, typer.Option(help=f"Only these tasks; any of {', '.join(TASKS)}.")
@@ -104,16 +106,14 @@ def reproduce(
 
     [bold]gradsieve reproduce table1 --networks 2 --epochs 5[/bold]
     """
-    from gradsieve.cli.studies import ARMS, STUDIES
+    from gradsieve.experiments.studies import ARMS, STUDIES
 
     for option, asked, known in (("tasks", tasks, TASKS), ("arms", arms, sorted(ARMS))):
         unknown = set(asked or ()) - set(known)
         if unknown:
             raise InvalidArgument(f"--{option}: {', '.join(unknown)}; it may be {', '.join(known)}")
-    scope = Scope(
-        tuple(tasks or TASKS), tuple(lengths or (100, 150)), networks, epochs, tuple(arms or ())
-    )
-    chosen = list(STUDIES) if study is Study.all else [study.value]
+    scope = Scope(tuple(tasks or ()), tuple(lengths or ()), networks, epochs, tuple(arms or ()))
+    chosen = list(STUDIES.values()) if study is Name.all else [STUDIES[study.value]]
     console = Console(stderr=True)
     path_of_store = folder / "store.sqlite"
     # A question changes nothing: neither the store, nor whether there is one.
@@ -124,25 +124,24 @@ def reproduce(
     if status:
         _say_status(chosen, scope, store, as_json)
         return
-    where = output or folder / "results"
+    places = Places(folder, output or folder / "results", jobs or os.cpu_count() or 1)
     if ray is not None:
         console.print(f"Looking for Ray ({ray}) …")
     # What there is can be written while another process still computes.
     with nullcontext() if write_only else sole_writer(folder):
-        for name in chosen:
-            plan, write = STUDIES[name]
+        for one in chosen:
             if not write_only:
-                with StudyProgress(console, name, folder) as progress:
+                with StudyProgress(console, one.name, folder) as progress:
                     watch: Watch = progress.watch
                     if tensorboard is not None:
                         watch = _both(watch, _events(tensorboard, folder))
-                    while missing := store.missing(plan(scope, store)):
+                    while missing := store.missing(one.plan(scope, store)):
                         progress.begin(missing)
                         run_all(missing, store, folder, jobs, ray, watch)
                         watch([])
-            console.print(f"{name}: writing {where}")
-            write(scope, store, folder, where, jobs or os.cpu_count() or 1)
-    console.print(f"Tables and figures are in {where}")
+            console.print(f"{one.name}: writing {places.output}")
+            one.write(scope, store, places)
+    console.print(f"Tables and figures are in {places.output}")
 
 
 def _events(tensorboard: Path, folder: Path) -> Watch:
@@ -159,16 +158,14 @@ def _both(first: Watch, second: Watch) -> Watch:
     return watch
 
 
-def _say_status(chosen: list[str], scope: Scope, store: Store, as_json: bool) -> None:
-    from gradsieve.cli.studies import STUDIES
-
+def _say_status(chosen: Sequence[Study], scope: Scope, store: Store, as_json: bool) -> None:
     held = len(store.items())
     report: dict[str, dict[str, int]] = {}
     needed: set[str] = set()
-    for name in chosen:
-        planned = {config.key: config for config in STUDIES[name][0](scope, store)}
+    for study in chosen:
+        planned = {config.key: config for config in study.plan(scope, store)}
         missing = len(store.missing(planned.values()))
-        report[name] = {"known_runs": len(planned), "missing": missing}
+        report[study.name] = {"known_runs": len(planned), "missing": missing}
         needed |= set(planned)
     if as_json:
         print(json.dumps(report))

@@ -22,7 +22,8 @@ class StudyEvents:
         """Send what is new of the runs in flight, and the rest of those that have ended."""
         for config in {*running, *self._sinks}:
             if config not in self._sinks:
-                name = f"{config.task}-{config.length}/{config.label}-{config.network}-{config.key}"
+                place = f"{config.condition.task}-{config.condition.length}"
+                name = f"{place}/{config.arm}-{config.network}-{config.key}"
                 self._sinks[config] = TensorBoardSink(self.events / name)
                 self._sent[config] = 0
             self._send(config)

@@ -55,9 +55,9 @@ class StudyProgress:
     def begin(self, missing: Sequence[RunConfig]) -> None:
         """A new batch of runs, in this order."""
         self._order = [config.key for config in missing]
-        self._costs = [config.length * config.epochs for config in missing]
+        self._costs = [config.cost for config in missing]
         # What an earlier session computed of them took no time of this one.
-        self._had = [progress_of(self.folder, config.key) * config.length for config in missing]
+        self._had = [self._computed(config) for config in missing]
         self._begun = time.monotonic()
 
     def watch(self, running: Sequence[RunConfig]) -> None:
@@ -65,8 +65,8 @@ class StudyProgress:
         keys = {config.key for config in running}
         started = max((self._order.index(key) for key in keys), default=len(self._order) - 1) + 1
         done = started - len(keys)
-        share = sum(progress_of(self.folder, config.key) * config.length for config in running)
-        finished = sum(self._costs[:started]) - sum(c.length * c.epochs for c in running) + share
+        share = sum(self._computed(config) for config in running)
+        finished = sum(self._costs[:started]) - sum(config.cost for config in running) + share
         computed = finished - sum(self._had[:started])
         left = ""
         if computed > 0:
@@ -79,14 +79,19 @@ class StudyProgress:
                 self._bars.remove_task(self._rows.pop(key))
         for config in running:
             if config.key not in self._rows:
-                name = f"  {config.task} T={config.length} {config.label} #{config.network}"
-                self._rows[config.key] = self._bars.add_task(name, total=config.epochs, left="")
+                name = f"  {config.condition} {config.arm} #{config.network}"
+                epochs = config.recipe.budget.epochs
+                self._rows[config.key] = self._bars.add_task(name, total=epochs, left="")
             epoch = progress_of(self.folder, config.key)
             self._bars.update(self._rows[config.key], completed=epoch)
         if not self.console.is_terminal and time.monotonic() - self._spoke > 30:
             self._spoke = time.monotonic()
             said = [f"{self.name}: {done} of {len(self._order)} runs", *([left] if left else [])]
             self.console.print(", ".join(said))
+
+    def _computed(self, config: RunConfig) -> int:
+        """The steps in time of a run that its folder has, of `config.cost`."""
+        return progress_of(self.folder, config.key) * config.condition.length
 
 
 def _duration(seconds: float) -> str:

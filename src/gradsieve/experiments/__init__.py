@@ -1,7 +1,8 @@
 """The paper's experiments and the ones that it should have had, by one command, resumable.
 
-`config` says what one run is, `methods` what the arms are called, `runner` maps over runs on this
-machine or a Ray cluster, `store` keeps their results, `search` finds rates and thresholds on other
-networks than the reported ones. The studies are `table1`, `ablation`, `rescue`, `beyond`,
-`agreement`, `figure1` and `figure2`; `record` is what is kept of them.
+A study is one file: its arms, the runs that it needs (`plan`) and what it writes (`write`).
+`studies` lists them. An arm is a recipe with a name, and what is searched of it (`search`). `ways`
+has the recipes, `baselines` what is no setting of a recipe. `config` says what one run is,
+`execute` computes its row, `runner` maps over runs on this machine or a Ray cluster, `store` keeps
+the rows, `record` writes them as CSV, `older` reads the records of version 0.1.
 """

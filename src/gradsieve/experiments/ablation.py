@@ -2,47 +2,103 @@
 
 from __future__ import annotations
 
-from gradsieve.experiments.config import REPORTED, RunConfig
-from gradsieve.experiments.search import SCALED
-from gradsieve.experiments.store import Store
-from gradsieve.experiments.study import Arm, Scope, cell_configs
+import math
 
-GUIDED = ("off", "frozen", "full", "listing", "regularise", "select", "steer")
+from gradsieve.experiments import tables
+from gradsieve.experiments.accuracies import against, write_accuracies
+from gradsieve.experiments.baselines import Listing, RandomSkip, Regularised
+from gradsieve.experiments.beyond import HELD, ORTHOGONAL, SCALED
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.equal_time import equal_times
+from gradsieve.experiments.search import Arm, Search, each
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Places, Scope, Study, planned, reported
+from gradsieve.experiments.table1 import CLIPPING, PLAIN
+from gradsieve.experiments.ways import skipping
+from gradsieve.experiments.workers import worker_processes
+from gradsieve.files import write_atomically
+from gradsieve.recipe import Sieve
+
+FULL = "skip (full dS)"
+WEIGHTS = Search(each(weight=(0.01, 0.1, 1.0, 10.0)))
+RATES_AND_WEIGHTS = Search(
+    (*each(learning_rate=(1e-5,), weight=(0.1, 1.0, 10.0)),
+     *each(learning_rate=(1e-4,), weight=(1.0, 10.0)))
+)  # fmt: skip
+
+
+def judged(plain: Arm, prefix: str, weights: Search) -> tuple[Arm, ...]:
+    """Every way to judge, add to or replace the updates of one arm, at its searched rate."""
+    recipe = plain.recipe
+    printed = skipping(recipe, "frozen")
+    steer = recipe.replaced(sieve=Sieve("steer", (-2.0, 1.0), limit=math.inf))
+    select = recipe.replaced(sieve=Sieve("select", (-1.0, 1.0)))
+    return (
+        plain,
+        Arm(f"{prefix}skip (Lemma 1)", printed, plain),
+        Arm(f"{prefix}{FULL}", skipping(recipe, "full"), plain),
+        Arm(f"{prefix}skip (measured dS)", skipping(recipe, "measured"), plain),
+        Arm(f"{prefix}Algorithm 1 as printed", printed, plain, Listing()),
+        Arm(f"{prefix}SGD-CR", recipe, weights, Regularised()),
+        Arm(f"{prefix}select", select, plain),
+        Arm(f"{prefix}steer", steer, plain),
+    )
+
+
+AT_RANDOM = {
+    f"{prefix}{FULL}": Arm(f"{prefix}random skipping", plain.recipe, plain, RandomSkip())
+    for prefix, plain in (("", PLAIN), ("clipping, ", CLIPPING))
+}
 ARMS = (
-    *(Arm(method, clipped) for clipped in (False, True) for method in GUIDED),
-    Arm("hold", clipped=True),  # which is made for clipped updates
-    Arm("off", clipped=True, options=SCALED),
-    Arm("regularise", clipped=True, options=SCALED),
-    Arm("hold", clipped=True, options=SCALED),  # what we recommend
+    *judged(PLAIN, "", RATES_AND_WEIGHTS),
+    *judged(CLIPPING, "clipping, ", WEIGHTS),
+    HELD,  # made for clipped updates
+    SCALED[0],
+    Arm(f"{SCALED[0].name}, SGD-CR", SCALED[0].recipe, WEIGHTS, Regularised()),
+    SCALED[1],
+    *ORTHOGONAL,
 )
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
-    """Every arm, and random skipping at the rate that `full` had on the same network."""
+    """Every arm, and random skipping at the rate that `FULL` had on the same network.
+
+    Searches first, then network by network: a study cut short compares the same networks.
+    """
     needed: list[RunConfig] = []
-    for cell in scope.cells():
-        configs = cell_configs(ARMS, cell, scope, store)
-        rows = [(config, store.get(config)) for config in configs if config.method == "full"]
-        random = [random_like(config, row["kept"]) for config, row in rows if row is not None]
-        needed += sorted([*configs, *random], key=_turn)
+    for place in scope.conditions():
+        configs = planned(ARMS, place, scope, store)
+        for config in list(configs):
+            row = store.get(config) if config.arm in AT_RANDOM else None
+            if row is not None:
+                configs.append(random_like(config, row["kept"]))
+        first = {config.key for config in configs} - {own.key for own in reported(configs)}
+        needed += sorted(configs, key=lambda run: (run.key not in first, run.network))
     return needed
-
-
-def _turn(run: RunConfig) -> tuple[bool, int]:
-    """Searches first, then network by network: a study cut short compares the same ones."""
-    return run.network in REPORTED, run.network
 
 
 def random_like(full: RunConfig, kept: float) -> RunConfig:
     """Random skipping that keeps as many minibatches as the sieve kept on this network."""
+    arm = AT_RANDOM[full.arm]
     return RunConfig(
-        full.task,
-        full.length,
-        "random",
+        full.condition,
         full.network,
-        full.learning_rate,
-        full.clip,
-        epochs=full.epochs,
-        variance=full.variance,
-        options=(("kept", round(kept, 6)),),
+        full.recipe.replaced(sieve="off"),
+        RandomSkip(round(kept, 6)),
+        arm=arm.name,
     )
+
+
+def write(scope: Scope, store: Store, places: Places) -> None:
+    order = [arm.name for arm in STUDY.arms]
+    runs = sorted(reported(plan(scope, store)), key=lambda run: order.index(run.arm))
+    with worker_processes(1) as pool:  # so that NumPy's threads do not count as one update's
+        timed = pool.submit(equal_times, runs, places.folder).result()
+    if timed:  # rows that a record brought have no history to be read
+        write_atomically(places.output / "equal-time.md", tables.equal_time_table(timed))
+    at_random = {name: arm.name for name, arm in AT_RANDOM.items()}
+    opponents = against(PLAIN, CLIPPING) | {"random skipping at its rate": at_random.get}
+    write_accuracies(STUDY, scope, store, places.output, opponents)
+
+
+STUDY = Study("ablation", write, plan, (*ARMS, *AT_RANDOM.values()))

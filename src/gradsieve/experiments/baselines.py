@@ -1,51 +1,97 @@
-"""What the sieve is compared with and is not a policy of it: random skipping, and SGD-CR."""
+"""What the sieve is compared with and is no policy of it: each a value that makes an `Extension`.
+
+| name         | what it does                                                            |
+|--------------|-------------------------------------------------------------------------|
+| `random`     | leaves out minibatches at random: skipping by itself, unguided          |
+| `regularise` | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)           |
+| `listing`    | Algorithm 1 as printed: keeps what the paper's text leaves out          |
+"""
 
 from __future__ import annotations
 
 import hashlib
-import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
+from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Flow
-from gradsieve.network import SRN, Array
-from gradsieve.sieve import Verdict
-from gradsieve.training.settings import Settings
-from gradsieve.training.step import Outcome, Stepper
+from gradsieve.network import Array
+from gradsieve.recipe import Recipe
+from gradsieve.settings import Settings, setting
+from gradsieve.sieve.skip import Skip
+from gradsieve.training import Extension
 
-DRAWN = "drawn to be skipped"
+
+@dataclass(frozen=True)
+class Baseline(Settings, ABC):
+    """What a study adds to a recipe, as a value that can be stored."""
+
+    @abstractmethod
+    def extension(self, recipe: Recipe) -> Extension:
+        """What it adds to each step."""
 
 
-class RandomSkip(Stepper):
-    """Skips a minibatch with a fixed probability: what skipping does by itself, unguided."""
+@dataclass(frozen=True)
+class RandomSkip(Baseline):
+    """Leaves out minibatches at random."""
 
-    def __init__(self, net: SRN, settings: Settings, kept: float) -> None:
-        super().__init__(net, settings)
-        self.kept = kept
+    kept: float = setting(0.5, "Share of the minibatches that are kept.", least=0, most=1)
 
-    def step(self, u: Array, t: Array, starts: Array | None) -> Outcome:
-        # Drawn from the minibatch's own bytes: random, and nothing to store in a checkpoint.
+    def extension(self, recipe: Recipe) -> Extension:
+        return Extension(leaves_out=self.leaves_out)
+
+    def leaves_out(self, u: Array) -> bool:
+        """Drawn from the minibatch's own bytes: random, and nothing to store in a checkpoint."""
         digest = hashlib.blake2b(np.ascontiguousarray(u).tobytes(), digest_size=8).digest()
-        if int.from_bytes(digest) >= self.kept * 2**64:
-            self.velocity = self.settings.momentum * self.velocity
-            return Outcome(Verdict(False, DRAWN), math.nan, math.nan)
-        return super().step(u, t, starts)
+        return int.from_bytes(digest) >= self.kept * 2**64
 
 
-class Regularised(Stepper):
+@dataclass(frozen=True)
+class Regularised(Baseline):
     """SGD-CR (Pascanu, Mikolov & Bengio 2013, Eqs. 9 and 10): asks every ‖δ(n)‖/‖δ(n+1)‖ to be 1.
 
     Its gradient is added to the summed gradient of the loss before that is clipped.
     """
 
-    def __init__(self, net: SRN, settings: Settings, weight: float) -> None:
-        super().__init__(net, settings)
-        self.weight = weight
+    weight: float = setting(1.0, "Weight of the regulariser beside the loss.", least=0)
 
-    def _propagate(self, u: Array, t: Array, starts: Array | None) -> Flow:
-        flow = super()._propagate(u, t, starts)
-        flow.gradient.w_rec += self.weight * regulariser_gradient(flow)
-        return flow
+    def extension(self, recipe: Recipe) -> Extension:
+        return Extension(penalty=self.penalty)
+
+    def penalty(self, flow: Flow) -> Array:
+        gradient = flow.net.like(np.zeros_like(flow.net.flat))
+        gradient.w_rec[:] = self.weight * regulariser_gradient(flow)
+        return gradient.flat
+
+
+@dataclass(frozen=True)
+class Listing(Baseline):
+    """Algorithm 1 as printed."""
+
+    def extension(self, recipe: Recipe) -> Extension:
+        if recipe.sieve is None:
+            raise InvalidArgument("sieve is None; Algorithm 1 as printed needs a sieve's settings")
+        return Extension(policy=AsPrinted(recipe.sieve))
+
+
+class AsPrinted(Skip):
+    """Keeps an update out of range where it leads further away."""
+
+    def keeps(self, wanted: int, dS: float) -> bool:
+        return dS * wanted < 0
+
+
+BASELINES: dict[str, type[Baseline]] = {
+    "random": RandomSkip,
+    "regularise": Regularised,
+    "listing": Listing,
+}
+
+
+def name_of(baseline: Baseline) -> str:
+    return next(name for name, kind in BASELINES.items() if type(baseline) is kind)
 
 
 def regulariser_gradient(flow: Flow) -> Array:

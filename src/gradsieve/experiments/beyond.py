@@ -1,54 +1,130 @@
-"""Beyond the paper: the policy that we offer, against clipping, on longer and longer sequences.
+"""Beyond the paper: the policy "hold" against clipping, on longer and longer sequences.
 
-With and without RMSprop's scaling, from the ordinary start and from others, with short sequences
-first or not, so that it is seen what each is worth.
+With and without RMSprop's scaling, from several starts, with and without a curriculum, so that it
+is seen what each is worth.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from gradsieve.experiments.config import HOLD, RunConfig, label_of
-from gradsieve.experiments.search import BUILT_ON, IDENTITY, STAGED, WIDE_IDENTITY
+from gradsieve import tasks
+from gradsieve.experiments import figures, tables, ways
+from gradsieve.experiments.accuracies import against, write_accuracies
+from gradsieve.experiments.config import TASKS, Condition, RunConfig
+from gradsieve.experiments.search import Arm, Search, each
 from gradsieve.experiments.store import Store
-from gradsieve.experiments.study import Arm, Scope, cell_configs
+from gradsieve.experiments.study import Places, Scope, Study, planned, reported
+from gradsieve.experiments.table1 import CLIPPING
+from gradsieve.experiments.table1 import plan as table1_plan
+from gradsieve.files import write_atomically
+from gradsieve.recipe import Recipe
 
 LENGTHS = (100, 150, 200, 300)
-ARMS = (
-    Arm("off", clipped=True),
-    Arm("start", clipped=True),
-    Arm("hold", clipped=True),
-    *(Arm(method, True, options) for options in BUILT_ON for method in ("off", "hold")),
+WIDELY, NEAR, COARSELY = (0.1, 0.3, 1.0, 3.0, 10.0), (0.3, 1.0, 2.0), (1.0, 2.0)
+HOLD = ", hold"
+
+
+def pair(
+    name: str, recipe: Recipe, plain: Search, with_hold: Search, highest: float = 0.5
+) -> tuple[Arm, Arm]:
+    """A way of training without and with "hold", each with a search of its own."""
+    held = ways.held(recipe, highest)
+    return Arm(name, recipe, plain), Arm(f"{name}{HOLD}", held, with_hold, beside=name)
+
+
+def thresholds(*clips: float, **how: int | bool) -> Search:
+    return Search(each(clip=clips), **how)  # type: ignore[arg-type]
+
+
+HELD = Arm(
+    f"clipping{HOLD}", ways.held(ways.CLIPPED), Search(each(gain=(0.7, 1.0))), beside="clipping"
 )
+GAIN = Arm("clipping, the gain of hold", ways.CLIPPED, HELD)
+SCALED = pair("RMSprop + clipping", ways.SCALED, thresholds(*WIDELY), thresholds(*NEAR))
+ORTHOGONAL = pair("orthogonal start", ways.ORTHOGONAL, thresholds(*WIDELY), thresholds(*NEAR))
+WHOLE = thresholds(*COARSELY, share=1, longest=100)
+SHRINKING = thresholds(*COARSELY, share=1, longest=100, shrinks=True)
+ARMS = (
+    CLIPPING,
+    GAIN,
+    HELD,
+    *SCALED,
+    *pair("identity start", ways.IDENTITY, thresholds(*WIDELY), thresholds(*NEAR)),
+    *ORTHOGONAL,
+    *pair("curriculum", ways.CURRICULUM, thresholds(*WIDELY), thresholds(*NEAR)),
+    *pair("curriculum, large input weights", ways.LARGE_INPUT,
+          thresholds(0.3, 1.0, 3.0, 10.0, 30.0), thresholds(1.0, 3.0, 10.0)),
+    *pair("fine curriculum", ways.FINE_CURRICULUM,
+          thresholds(0.1, 0.3, 0.7, 1.4, 2.0), thresholds(0.7, 1.4, 2.0)),
+    *pair("fine curriculum, larger minibatches", ways.LARGER_MINIBATCHES, WHOLE, WHOLE, 1.5),
+    *pair("fine curriculum, identity start", ways.FINE_IDENTITY, SHRINKING, SHRINKING, 1.0),
+)  # fmt: skip
 # What the policy is best built on, task by task: the same at every length.
 ADVISED = {
-    "temporal_order": IDENTITY,
-    "temporal_order_3bit": IDENTITY,
-    "adding": STAGED,
-    "multiplication": WIDE_IDENTITY,
+    "temporal_order": "identity start",
+    "temporal_order_3bit": "identity start",
+    "adding": "curriculum",
+    "multiplication": "fine curriculum, identity start",
 }
 
 
 def summarised(task: str) -> dict[str, str]:
-    """The arms that a summary shows of a task: what it calls them, and their labels."""
-    advised = label_of("off", ADVISED[task], clipped=True)
+    """The arms that a summary shows of a task: what it calls them, and their names."""
+    advised = ADVISED[task]
     return {
-        "off": "off",
-        "the paper's skip": "frozen",
-        "clip": "clip",
-        "rms+clip": "rms+clip",
-        "rms+clip, with hold": f"{HOLD}rms+clip",
+        "SGD": "SGD",
+        "the paper's skip": "skip (Lemma 1)",
+        "clipping": "clipping",
+        "RMSprop + clipping": SCALED[0].name,
+        "RMSprop + clipping, hold": SCALED[1].name,
         "advised": advised,
-        "advised, with hold": f"{HOLD}{advised}",
+        "advised, hold": f"{advised}{HOLD}",
     }
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
-    """Every task at each length; lengths that were asked for explicitly are kept to."""
-    asked = scope if scope.lengths != Scope().lengths else replace(scope, lengths=LENGTHS)
     return [
         config
-        for cell in asked.cells()
-        for config in cell_configs(ARMS, cell, asked, store)
-        if config.method != "start" or config.option("gain", 1.0) != 1.0  # which is clipping
+        for place in scope.conditions(lengths=LENGTHS)
+        for config in planned(ARMS, place, scope, store)
+        # With a gain of 1 it is clipping.
+        if config.arm != GAIN.name or config.recipe.start.gain != 1
     ]
+
+
+def write(scope: Scope, store: Store, places: Places) -> None:
+    pairs = {arm.name: arm.beside for arm in ARMS if arm.beside}
+    opponents = against(CLIPPING) | {"the same without hold": pairs.get}
+    found = write_accuracies(STUDY, scope, store, places.output, opponents)
+    write_atomically(places.output / "hold.md", tables.hold_table(found, pairs, CLIPPING.name))
+    write_summary(found, table1_plan(scope, store), store, places)
+
+
+def write_summary(
+    found: Mapping[Condition, tables.Arms],
+    papers: Sequence[RunConfig],
+    store: Store,
+    places: Places,
+) -> None:
+    """What was found beyond the paper, beside what the paper's own arms have, in few words."""
+    own = tables.by_condition(reported(papers), store)
+    both = {place: own.get(place, {}) | found.get(place, {}) for place in {**own, **found}}
+    named = {
+        place: {name: arms[arm] for name, arm in summarised(place.task).items() if arm in arms}
+        for place, arms in both.items()
+    }
+    names = list(summarised(TASKS[0]))
+    write_atomically(places.output / "summary.md", tables.summary_table(named, names))
+    means: dict[str, dict[str, dict[int, float]]] = {}
+    for place, arms in named.items():
+        for name, arm in arms.items():
+            mean = fmean(arm.column("test_accuracy"))
+            means.setdefault(place.task, {}).setdefault(name, {})[place.length] = mean
+    if means:
+        chance = {task: tasks.by_name(task).constant_guess for task in means}
+        figures.save(figures.summary(means, chance), places.output / "summary.png")
+
+
+STUDY = Study("beyond", write, plan, ARMS)

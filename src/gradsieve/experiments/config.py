@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradsieve import tasks
+from gradsieve.experiments.baselines import BASELINES, Baseline, name_of
 from gradsieve.network import SRN
+from gradsieve.recipe import Recipe
+from gradsieve.settings import rules
+from gradsieve.tasks import Convention
+from gradsieve.training import Extension, Job
 
 REPORTED = tuple(range(10))  # the ten networks of every table; nothing is ever tuned on them
 TASKS = ("temporal_order", "temporal_order_3bit", "adding", "multiplication")
-Options = tuple[tuple[str, float], ...]
-UPDATES = 100_000  # 2000 epochs of 50, as in the paper
-HOLD = "hold+"  # how the label of an arm begins that has the policy
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Where arms are compared: a task of a length, and how the networks begin."""
+class Condition:
+    """Where arms are compared: a task of a length."""
 
     task: str
     length: int
-    variance: float = 0.01
+    convention: Convention = "author"
 
     def __str__(self) -> str:
-        begun = "" if self.variance == 0.01 else f", variance {self.variance:g}"
-        return f"{self.task}, T={self.length}{begun}"
+        whose = "" if self.convention == "author" else f", {self.convention}"
+        return f"{self.task}, T={self.length}{whose}"
 
-
-# What a label calls the options that a method is built on, in this order.
-NAMES_IN_LABELS = {
-    "identity": "identity",
-    "input_gain": "bent",
-    "stages": "stages",
-    "growth": "growth",
-    "wide": "wide",
-    "rms_decay": "rms",
-}
-
-
-def label_of(method: str, options: Options, clipped: bool) -> str:
-    """What an arm is called: `off`, `clip`, `rms+clip`, or the method with what it is built on."""
-    parts = [method] if method != "off" else []
-    parts += [name for option, name in NAMES_IN_LABELS.items() if option in dict(options)]
-    return "+".join(parts + ["clip"] * clipped) or "off"
+    def problem(self) -> tasks.Task:
+        return tasks.by_name(self.task, self.length, self.convention)
 
 
 @dataclass(frozen=True)
@@ -54,81 +40,99 @@ class RunConfig:
     """What one network is trained on and how. Its result is a pure function of this value.
 
     Attributes:
-        task: a name of `gradsieve.tasks`.
-        length: T.
-        method: a name of `gradsieve.experiments.methods`.
-        network: which initial weights, data and order of minibatches.
-        learning_rate: for the gradient summed over the minibatch.
-        clip: largest norm of that gradient, or None.
-        epochs: of 50 minibatches of 10, as in the paper.
-        variance: of the initial weights.
-        options: further settings by name: `gain`, `input_gain` and `bias_spread` of the initial
-            network, `identity` where its recurrent weights begin as that, `stages` where short
-            sequences come first, `growth` where they grow step by step, the power by which the rate
-            of short ones is larger, `wide` the power by which their minibatches are, `rms_decay`,
-            `rms_bound`, `warmup`, `cooldown` and `retreat` of `Settings`, and those of the method
-            (`q_max` of a sieve; without one it says nothing).
+        condition: the task, its length and convention.
+        network: seed of the initial weights, the data and the order of minibatches.
+        recipe: how the network begins and is trained.
+        baseline: what the study adds to the recipe, or None.
+        hidden: units of the network.
+        arm: what tables call this way of training. It is no part of the run's identity.
     """
 
-    task: str
-    length: int
-    method: str
+    condition: Condition
     network: int
-    learning_rate: float
-    clip: float | None = None
-    epochs: int = 2000
-    variance: float = 0.01
+    recipe: Recipe
+    baseline: Baseline | None = None
     hidden: int = 100
-    options: Options = ()
-
-    @property
-    def label(self) -> str:
-        return label_of(self.method, self.options, self.clip is not None)
-
-    @property
-    def cell(self) -> Cell:
-        return Cell(self.task, self.length, self.variance)
+    arm: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
-        """The same on every machine, for the same configuration."""
-        return hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        """The same on every machine, for equal configurations, however they were written."""
+        identity = {name: value for name, value in self.as_dict().items() if name != "arm"}
+        text = json.dumps(_numbers_as_floats(identity), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def cost(self) -> int:
+        """Epochs times steps in time, which the time that a run takes goes by."""
+        return self.recipe.budget.epochs * self.condition.length
+
+    def as_dict(self) -> dict[str, Any]:
+        added = self.baseline
+        return {
+            "arm": self.arm,
+            "task": self.condition.task,
+            "length": self.condition.length,
+            "convention": self.condition.convention,
+            "hidden": self.hidden,
+            "network": self.network,
+            "recipe": self.recipe.as_dict(),
+            "baseline": None if added is None else {"name": name_of(added)} | added.as_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> RunConfig:
+        added = plain["baseline"]
+        if added is not None:
+            values = {name: value for name, value in added.items() if name != "name"}
+            added = BASELINES[added["name"]].from_dict(values)
+        condition = Condition(plain["task"], plain["length"], plain["convention"])
+        recipe = Recipe.from_dict(plain["recipe"])
+        return cls(condition, plain["network"], recipe, added, plain["hidden"], plain["arm"])
 
     def as_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> RunConfig:
-        plain: dict[str, Any] = json.loads(text)
-        plain["options"] = tuple((name, value) for name, value in plain["options"])
-        return cls(**plain)
+        return cls.from_dict(json.loads(text))
 
-    def option(self, name: str, default: float) -> float:
-        return dict(self.options).get(name, default)
-
-    def about(self) -> dict[str, Any]:
-        """What a run's folder says of it beside its settings."""
-        about = {"label": self.label, "network": self.network, "variance": self.variance}
-        return about | self._start()
-
-    def problem(self) -> tasks.Task:
-        return tasks.by_name(self.task, length=self.length)
-
-    def initial_network(self) -> SRN:
-        task = self.problem()
-        return SRN.random(
-            task.inputs,
-            self.hidden,
-            task.outputs,
-            task.output,
-            self.variance,
-            self.network,
-            **self._start(),
+    def replaced(self, **settings: Any) -> RunConfig:
+        """The run with single settings of its recipe, or of its baseline, replaced."""
+        own = {} if self.baseline is None else rules(type(self.baseline))
+        added = {name: value for name, value in settings.items() if name in own}
+        others = {name: value for name, value in settings.items() if name not in own}
+        return replace(
+            self,
+            recipe=self.recipe.replaced(**others),
+            baseline=self.baseline if not added else replace(self.baseline, **added),  # type: ignore[type-var]
         )
 
-    def _start(self) -> dict[str, Any]:
-        """How the recurrent weights begin, where that is not as the paper has it."""
-        options = dict(self.options)
-        names = ("gain", "input_gain", "bias_spread")
-        start: dict[str, Any] = {name: options[name] for name in names if name in options}
-        return start | ({"recurrent": "identity"} if "identity" in options else {})
+    def initial_network(self) -> SRN:
+        task = self.condition.problem()
+        return SRN.random(
+            task.inputs, self.hidden, task.outputs, task.output,
+            start=self.recipe.start, seed=self.network,
+        )  # fmt: skip
+
+    def extension(self) -> Extension:
+        return Extension() if self.baseline is None else self.baseline.extension(self.recipe)
+
+    def job(self, extension: Extension | None = None) -> Job:
+        """The run as `gradsieve.training` has it."""
+        return Job(
+            self.condition.problem(),
+            self.recipe,
+            seed=self.network,
+            extension=extension or self.extension(),
+            about={"label": self.arm, "network": self.network, "drawn_by": self.network},
+        )
+
+
+def _numbers_as_floats(value: Any) -> Any:
+    """1 and 1.0 are one number, and must give one key."""
+    if isinstance(value, dict):
+        return {name: _numbers_as_floats(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_numbers_as_floats(part) for part in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -10,7 +10,6 @@ import numpy as np
 
 from gradsieve.errors import InvalidFile
 from gradsieve.experiments.config import RunConfig
-from gradsieve.experiments.methods import settings_of, stepper_of
 from gradsieve.files import open_file
 from gradsieve.flow import predict
 from gradsieve.training.data import draw
@@ -22,26 +21,24 @@ TOLERANCES = (0.04, 0.08)  # both are reported for the regression tasks, whateve
 def execute(config_json: str, folder: str) -> dict[str, Any]:
     """Train the run's network, going on from its folder, and give its row."""
     config = RunConfig.from_json(config_json)
-    task, net, settings = config.problem(), config.initial_network(), settings_of(config)
-    where = Path(folder) / config.key
-    run = run_one(net, task, settings, where, config.about(), stepper=stepper_of(config))
+    net, job = config.initial_network(), config.job()
+    run = run_one(net, job, Path(folder) / config.key)
     if run.stopped == "interrupted":
         raise KeyboardInterrupt
     row = {
-        "task": config.task,
-        "length": config.length,
-        "sieve": config.label,
+        "task": config.condition.task,
+        "length": config.condition.length,
+        "sieve": config.arm,
         "seed": config.network,
         **run.result(),
-        "learning_rate": config.learning_rate,
-        "clip": config.clip,
-        "options": dict(config.options),
+        "learning_rate": config.recipe.optimiser.learning_rate,
+        "clip": config.recipe.optimiser.clip,
         "final_Q": run.history[-1]["Q"],
     }
-    if task.output == "linear":
-        test = draw(task, net, settings.sizes, settings.seed).test
+    if job.task.output == "linear":
+        test = draw(job.task, net, config.recipe.budget.sizes, job.seed).test
         u, t, starts = test.batch(slice(None))
-        error = np.abs(predict(run.network, u, settings.engine, starts) - t).max(axis=1)
+        error = np.abs(predict(run.network, u, job.engine, starts) - t).max(axis=1)
         row |= {
             f"within_{tolerance}": float((error <= tolerance).mean()) for tolerance in TOLERANCES
         }

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import InvalidFile
-from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.config import REPORTED
+from gradsieve.experiments.older import upgraded
 from gradsieve.experiments.store import Store
 from gradsieve.files import open_file, write_atomically
 
@@ -25,8 +26,9 @@ def write_csv(path: Path, store: Store, reported: bool) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    rows = [(config, row) for config, row in store.items() if (config.network < 1000) is reported]
-    rows.sort(key=lambda item: (item[0].length, item[0].task, item[0].label, item[0].as_json()))
+    rows = [item for item in store.items() if (item[0].network in REPORTED) is reported]
+    rows.sort(key=lambda item: (item[0].condition.length, item[0].condition.task, item[0].arm,
+                                item[0].as_json()))  # fmt: skip
     for config, row in rows:
         writer.writerow(row | {"config": config.as_json()})
     write_atomically(path, text.getvalue())
@@ -44,8 +46,9 @@ def read_csv(path: Path, store: Store) -> int:
     found = []
     for number, row in enumerate(rows, start=2):
         try:
-            config = RunConfig.from_json(row.pop("config"))
-            found.append((config, {name: _value(name, text) for name, text in row.items()}))
+            config = upgraded(json.loads(row.pop("config")))
+            values = {name: _value(name, text) for name, text in row.items()}
+            found.append((config, values | {"sieve": config.arm}))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise InvalidFile(f"{path}, line {number}: not a row of a record ({error})") from error
     for config, values in found:  # all of them are whole: now they are kept

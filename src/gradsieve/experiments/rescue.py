@@ -6,21 +6,38 @@ there. A person whose network does not learn long dependencies is in just that p
 
 from __future__ import annotations
 
-from gradsieve.experiments.config import Cell, RunConfig
-from gradsieve.experiments.store import Store
-from gradsieve.experiments.study import Arm, Scope, cell_configs
+import math
+from dataclasses import replace
 
-VANISHED = 0.005
-ARMS = (Arm("off", clipped=True), Arm("full", clipped=True), Arm("steer", clipped=True))
+from gradsieve.experiments.accuracies import against, write_accuracies
+from gradsieve.experiments.config import RunConfig
+from gradsieve.experiments.search import Arm
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Places, Scope, Study, planned
+from gradsieve.experiments.table1 import CLIPPING
+from gradsieve.experiments.ways import CLIPPED, skipping
+from gradsieve.recipe import Sieve
+
+VANISHED = CLIPPED.replaced(variance=0.005)
+STEER = Sieve("steer", (-2.0, 1.0), limit=math.inf)
+PLAIN = replace(CLIPPING, recipe=VANISHED)
+ARMS = (
+    PLAIN,
+    Arm("clipping, skip (full dS)", skipping(VANISHED, "full"), PLAIN),
+    Arm("clipping, steer", VANISHED.replaced(sieve=STEER), PLAIN),
+)
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
-    """The tasks of the scope at T = 60 and 100, or at the lengths that were asked for."""
-    lengths = scope.lengths if scope.lengths != Scope().lengths else (60, 100)
-    tasks = scope.tasks if scope.tasks != Scope().tasks else ("temporal_order",)
     return [
         config
-        for length in sorted(lengths)
-        for task in tasks
-        for config in cell_configs(ARMS, Cell(task, length, VANISHED), scope, store)
+        for place in scope.conditions(("temporal_order",), (60, 100))
+        for config in planned(ARMS, place, scope, store)
     ]
+
+
+def write(scope: Scope, store: Store, places: Places) -> None:
+    write_accuracies(STUDY, scope, store, places.output, against(PLAIN))
+
+
+STUDY = Study("rescue", write, plan, ARMS)

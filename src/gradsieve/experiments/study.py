@@ -1,74 +1,93 @@
-"""What a study is: which runs it needs, given what is known so far, and how large it shall be."""
+"""What a study is: the runs that it needs, given what is known so far, and what it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from gradsieve.experiments import search
-from gradsieve.experiments.config import REPORTED, TASKS, Cell, Options, RunConfig, label_of
+from gradsieve.experiments.config import REPORTED, TASKS, Condition, RunConfig
+from gradsieve.experiments.search import Arm, finished, search_runs
 from gradsieve.experiments.store import Store
+from gradsieve.experiments.ways import EPOCHS
+
+LENGTHS = (100, 150)
 
 
 @dataclass(frozen=True)
 class Scope:
     """How much of a study: the whole by default."""
 
-    tasks: tuple[str, ...] = TASKS
-    lengths: tuple[int, ...] = (100, 150)
+    tasks: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
     networks: int = len(REPORTED)
-    epochs: int = 2000
-    arms: tuple[str, ...] = ()  # only these labels; all of the study's by default
+    epochs: int = EPOCHS
+    arms: tuple[str, ...] = ()
 
-    def cells(self) -> list[Cell]:
-        """Every task at one length before the next length."""
-        return [Cell(task, length) for length in sorted(self.lengths) for task in self.tasks]
-
-
-Plan = Callable[[Scope, Store], list[RunConfig]]
+    def conditions(
+        self, tasks: Sequence[str] = TASKS, lengths: Sequence[int] = LENGTHS
+    ) -> list[Condition]:
+        """The study's own, or those asked for: every task at one length, then the next length."""
+        return [
+            Condition(task, length)
+            for length in sorted(self.lengths or lengths)
+            for task in self.tasks or tasks
+        ]
 
 
 @dataclass(frozen=True)
-class Arm:
-    """One way to train, in every cell of a study."""
+class Places:
+    """Where a study works: its runs' folders, where it writes, and on how many cores."""
 
-    method: str
-    clipped: bool = False
-    options: Options = ()  # what it is built on besides: one of `search.BUILT_ON`
-
-    @property
-    def family(self) -> search.Family:
-        return search.family_of(self.method, self.clipped, self.options)
-
-    @property
-    def label(self) -> str:
-        return label_of(self.method, self.options, self.clipped)
+    folder: Path
+    output: Path
+    jobs: int = 1
 
 
-def cell_configs(arms: tuple[Arm, ...], cell: Cell, scope: Scope, store: Store) -> list[RunConfig]:
-    """The runs of one cell: the searches that are not finished, and every arm that needs none."""
-    wanted = [arm for arm in arms if not scope.arms or arm.label in scope.arms]
+Plan = Callable[[Scope, Store], list[RunConfig]]
+Write = Callable[[Scope, Store, Places], None]
+
+
+def nothing(scope: Scope, store: Store) -> list[RunConfig]:
+    """The plan of a study that computes as it writes."""
+    return []
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study, as `gradsieve reproduce` knows it."""
+
+    name: str
+    write: Write
+    plan: Plan = nothing
+    arms: tuple[Arm, ...] = ()
+
+
+def planned(
+    arms: Sequence[Arm], condition: Condition, scope: Scope, store: Store
+) -> list[RunConfig]:
+    """The runs of one condition: unfinished searches, then each arm whose search is finished.
+
+    Network by network, so that a study cut short compares arms on the same networks.
+    """
+    wanted = [arm for arm in arms if not scope.arms or arm.name in scope.arms]
     needed: list[RunConfig] = []
-    choices = {}
-    for family in dict.fromkeys(arm.family for arm in wanted):
-        choice = search.choose(store, cell, family, scope.epochs, scope.networks)
-        if choice is None:
-            needed += search.configs(cell, family, scope.epochs, scope.networks)
+    found = {}
+    for leader in {arm.leader.name: arm.leader for arm in wanted}.values():
+        result = finished(store, leader, condition, scope.epochs, scope.networks)
+        if result is None:
+            runs = search_runs(leader, condition, scope.epochs, scope.networks)
+            needed += [run for _, run in runs]
         else:
-            choices[family] = choice
+            found[leader.name] = result.settings
     return needed + [
-        RunConfig(
-            cell.task,
-            cell.length,
-            arm.method,
-            network,
-            choices[arm.family].learning_rate,
-            choices[arm.family].clip,
-            epochs=scope.epochs,
-            variance=cell.variance,
-            options=choices[arm.family].options,
-        )
-        for network in range(scope.networks)  # so that a study cut short compares the same networks
+        arm.run(condition, network, scope.epochs, found[arm.leader.name])
+        for network in range(scope.networks)
         for arm in wanted
-        if arm.family in choices
+        if arm.leader.name in found
     ]
+
+
+def reported(configs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Those of a plan that a table shows; the others belong to a search."""
+    return [config for config in configs if config.network in REPORTED]

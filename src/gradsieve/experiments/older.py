@@ -1,0 +1,119 @@
+"""Records of version 0.1, whose configurations were a method's name and a flat list of options.
+
+The only file that knows how they were written, and what their arms were called.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradsieve.experiments import ways
+from gradsieve.experiments.baselines import Baseline, Listing, RandomSkip, Regularised
+from gradsieve.experiments.config import Condition, RunConfig
+from gradsieve.recipe import Recipe, Sieve
+
+# What version 0.1 called an arm, and what it is called now.
+NAMES = {
+    "off": "SGD",
+    "frozen": "skip (Lemma 1)",
+    "full": "skip (full dS)",
+    "listing": "Algorithm 1 as printed",
+    "random": "random skipping",
+    "regularise": "SGD-CR",
+    "select": "select",
+    "steer": "steer",
+    "clip": "clipping",
+    "frozen+clip": "clipping, skip (Lemma 1)",
+    "full+clip": "clipping, skip (full dS)",
+    "listing+clip": "clipping, Algorithm 1 as printed",
+    "random+clip": "clipping, random skipping",
+    "regularise+clip": "clipping, SGD-CR",
+    "select+clip": "clipping, select",
+    "steer+clip": "clipping, steer",
+    "hold+clip": "clipping, hold",
+    "start+clip": "clipping, the gain of hold",
+    "rms+clip": "RMSprop + clipping",
+    "regularise+rms+clip": "RMSprop + clipping, SGD-CR",
+    "hold+rms+clip": "RMSprop + clipping, hold",
+    "identity+rms+clip": "identity start",
+    "hold+identity+rms+clip": "identity start, hold",
+    "stages+rms+clip": "curriculum",
+    "hold+stages+rms+clip": "curriculum, hold",
+    "bent+stages+rms+clip": "curriculum, large input weights",
+    "hold+bent+stages+rms+clip": "curriculum, large input weights, hold",
+    "bent+growth+rms+clip": "fine curriculum",
+    "hold+bent+growth+rms+clip": "fine curriculum, hold",
+    "bent+growth+wide+rms+clip": "fine curriculum, larger minibatches",
+    "hold+bent+growth+wide+rms+clip": "fine curriculum, larger minibatches, hold",
+    "identity+bent+growth+wide+rms+clip": "fine curriculum, identity start",
+    "hold+identity+bent+growth+wide+rms+clip": "fine curriculum, identity start, hold",
+}
+IN_LABELS = {
+    "identity": "identity",
+    "input_gain": "bent",
+    "stages": "stages",
+    "growth": "growth",
+    "wide": "wide",
+    "rms_decay": "rms",
+}
+RENAMED = {
+    "warmup": "warm_up",
+    "cooldown": "cool_down",
+    "retreat": "roll_back",
+    "growth": "rate_power",
+    "wide": "batch_power",
+}
+OF_A_METHOD = ("q_min", "q_max", "steer_rate", "kept", "weight", "identity", "stages")
+
+
+def upgraded(plain: dict[str, Any]) -> RunConfig:
+    """The run that a configuration of either version describes."""
+    if "method" not in plain:
+        return RunConfig.from_dict(plain)
+    options: dict[str, float] = dict(plain["options"])
+    recipe = ways.budgeted(Recipe(), plain["epochs"]).replaced(
+        sieve=_sieve(plain["method"], options),
+        learning_rate=plain["learning_rate"],
+        clip=plain["clip"],
+        variance=plain["variance"],
+        recurrent="identity" if "identity" in options else "gaussian",
+        stages=ways.FINE if "growth" in options else ways.COARSE if "stages" in options else (),
+        **{RENAMED.get(name, name): x for name, x in options.items() if name not in OF_A_METHOD},
+    )
+    return RunConfig(
+        Condition(plain["task"], plain["length"]),
+        plain["network"],
+        recipe,
+        _baseline(plain["method"], options),
+        plain["hidden"],
+        NAMES[_label(plain["method"], options, plain["clip"] is not None)],
+    )
+
+
+def _sieve(method: str, options: dict[str, float]) -> Sieve | None:
+    """Corrections were not bounded."""
+    if method in ("off", "start", "random", "regularise"):
+        return None
+    lowest, highest = {"hold": (-2.0, 0.5), "steer": (-2.0, 1.0)}.get(method, (-1.0, 1.0))
+    q_range = (options.get("q_min", lowest), options.get("q_max", highest))
+    if method in ("hold", "steer"):
+        rate = options.get("steer_rate", 0.02)
+        return Sieve(method, q_range, steer_rate=rate, limit=math.inf)  # type: ignore[arg-type]
+    if method == "select":
+        return Sieve("select", q_range)
+    return Sieve("skip", q_range, "full" if method == "full" else "frozen")
+
+
+def _baseline(method: str, options: dict[str, float]) -> Baseline | None:
+    if method == "random":
+        return RandomSkip(options.get("kept", 0.5))
+    if method == "regularise":
+        return Regularised(options.get("weight", 1.0))
+    return Listing() if method == "listing" else None
+
+
+def _label(method: str, options: dict[str, float], clipped: bool) -> str:
+    parts = [method] if method != "off" else []
+    parts += [name for option, name in IN_LABELS.items() if option in options]
+    return "+".join(parts + ["clip"] * clipped) or "off"
