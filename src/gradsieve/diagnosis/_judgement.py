@@ -44,8 +44,8 @@ class Advice(Enum):
     )
     SIEVE = "Train with the sieve's default policy, from an orthogonal start."
     UNSATURATE = (
-        "Scale the inputs to unit variance, begin from smaller or orthogonal weights, and train with "
-        "the sieve's default policy."
+        "Scale the inputs to unit variance, begin from smaller or orthogonal weights, and train "
+        "with the sieve's default policy."
     )
     CLIP = "Clip the gradient's norm, for example at 1, lower the learning rate, and use the sieve."
     ANOTHER_RATE = (
@@ -163,7 +163,7 @@ def _size(layer: LayerReading, word: str) -> str:
     factor = "beyond measure" if math.isinf(size) else f"10^{size:.1f} times"
     return (
         f"{_named(layer)}the slow gradient {layer.longest} steps back is {factor} {word} than the "
-        f"last one (slow Q {layer.slow_Q:+.2f}); it reaches {layer.reach} steps"
+        f"last one (slow Q {layer.slow_Q:+.2f}); its reach is {layer.reach}"
     )
 
 
