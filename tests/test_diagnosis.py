@@ -102,7 +102,7 @@ def test_a_gradient_that_comes_back_reaches_as_far_as_it_comes() -> None:
 
 
 def test_what_few_long_sequences_keep_does_not_deny_that_most_lose_it() -> None:
-    steep = [0.05] * 4 + [20.0] * 5 + [1.0] * 12
+    steep = [0.1] * 4 + [10.0] * 4 + [1.0] * 12
     found = diagnose(ring(steep), of_two_lengths(5, 12))
     assert (found.reach, found.horizon) == (11, 4)
     assert Symptom.VANISHING in found.judgement.symptoms

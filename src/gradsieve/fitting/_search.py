@@ -114,8 +114,8 @@ def own_recipe() -> Recipe:
     return recipes.recommended().replaced(
         variance=1 / FEW_UNITS,
         curriculum=Curriculum(),
-        epochs=200,
-        patience=100,
+        epochs=100,
+        patience=50,
         stop_at=None,
         validate_every=1,
     )
