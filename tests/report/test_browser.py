@@ -190,7 +190,7 @@ def test_the_table_behind_a_chart_has_its_numbers(browser: Any, report: Path, st
     show(browser, report.as_uri())
     for chart in CHARTS:
         browser.execute_script(f"document.getElementById('details-{chart}').open = true")
-    wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, "details table")) == 8)
+    wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure details table")) == 8)
     rows = browser.find_elements(By.CSS_SELECTOR, "#details-accuracy-over-time tbody tr")
     shown = [row.text.split(" ", 1) for row in rows]
     off, on = history(study / "off-0"), history(study / "on-0")
@@ -279,7 +279,8 @@ def test_markup_in_a_run_shows_as_text_and_runs_nothing(browser: Any, tmp_path: 
     folder = write_run(tmp_path / "run", changed=names)
     with (folder / "history.jsonl").open("a") as file:
         file.write(json.dumps({"epoch": 61, "reasons": {markup: 5}, "kept": 1.0}) + "\n")
-    show(browser, write_report([folder], tmp_path / "report.html", title=markup).as_uri())
+    other = write_run(tmp_path / "other", changed=names | {"network": "another"})
+    show(browser, write_report([folder, other], tmp_path / "report.html", markup).as_uri())
     for chart in CHARTS:
         browser.execute_script(f"document.getElementById('details-{chart}').open = true")
     # Hovering makes the one piece of HTML that a chart writes itself: its tooltip.
@@ -293,6 +294,60 @@ def test_markup_in_a_run_shows_as_text_and_runs_nothing(browser: Any, tmp_path: 
     assert markup in text(browser, "findings")
     assert browser.find_elements(By.CSS_SELECTOR, "img") == []
     assert complaints(browser) == []
+
+
+def test_a_single_run_has_no_chart_of_one_dot_and_a_long_one_has_all(
+    browser: Any, tmp_path: Path
+) -> None:
+    for epochs, hidden in ((2, {"prediction", "activations"}), (9, set())):
+        folder = write_run(tmp_path / str(epochs), epochs=epochs)
+        show(browser, write_report([folder], tmp_path / f"{epochs}.html").as_uri())
+        shown = {
+            chart
+            for chart in CHARTS
+            if browser.find_element(By.ID, f"figure-{chart}").is_displayed()
+        }
+        assert shown == set(CHARTS) - {"accuracy-by-network"} - hidden
+        assert complaints(browser) == []
+
+
+def test_a_phone_scrolls_wide_tables_inside_their_cards(browser: Any, report: Path) -> None:
+    show(browser, report.as_uri(), phone=True)
+    table = browser.find_element(By.CSS_SELECTOR, "#findings .table")
+    inside, across = browser.execute_script(
+        "const at = arguments[0]; at.scrollLeft = 1e6;"
+        "return [at.getBoundingClientRect().right <= innerWidth, at.scrollLeft];",
+        table,
+    )
+    assert inside
+    assert across > 100
+
+
+def test_no_words_of_a_chart_lie_over_others(browser: Any, report: Path) -> None:
+    """Text as the library placed it: legends, axes' names and labels, the scale of the map."""
+    for phone in (False, True):
+        show(browser, report.as_uri(), phone=phone)
+        for chart in CHARTS:
+            boxes = browser.execute_script(
+                """
+                const chart = echarts.getInstanceByDom(document.getElementById(arguments[0]));
+                return chart.getZr().storage.getDisplayList()
+                  .filter((one) => one.type === "tspan" && !one.ignore && !one.invisible
+                    && !(one.__clipPaths || []).length && one.style.opacity !== 0)
+                  .map((one) => {
+                    const box = one.getBoundingRect().clone();
+                    box.applyTransform(one.getComputedTransform());
+                    return [one.style.text, box.x, box.y, box.x + box.width, box.y + box.height];
+                  });
+                """,
+                f"chart-{chart}",
+            )
+            assert boxes, chart
+            for at, one in enumerate(boxes):
+                for other in boxes[at + 1 :]:
+                    across = min(one[3], other[3]) - max(one[1], other[1])
+                    down = min(one[4], other[4]) - max(one[2], other[2])
+                    assert across < 2 or down < 4, (chart, phone, one, other)
 
 
 def test_two_experiments_can_be_switched(browser: Any, tmp_path: Path) -> None:
