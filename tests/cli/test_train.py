@@ -146,7 +146,7 @@ def test_a_saved_network_can_be_where_it_starts(tmp_path):
 def test_ctrl_c_ends_with_what_it_has_and_the_same_command_goes_on(tmp_path):
     arguments = [
         "train", "temporal_order", "--length", "15", "--hidden", "8", "--epochs", "400",
-        "--iterations", "50", *EVERY, "--json", "-o",
+        "--iterations", "50", *EVERY, "--stop-at", "none", "--json", "-o",
     ]  # fmt: skip
     whole = gradsieve(*arguments, tmp_path / "whole")
     command = [sys.executable, "-m", "gradsieve", *arguments, str(tmp_path / "run")]
