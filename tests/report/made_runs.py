@@ -8,19 +8,24 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from gradsieve import recipes
+from gradsieve.recipe import PARTS, Recipe
+from gradsieve.report.runs import RecordedRun
+from gradsieve.training.older import upgraded
 
 LAGS = [0, 1, 2, 4, 8, 16, 32, 64, 99]
 
 
-def settings(label: str = "full", network: int = 0, **changed: Any) -> dict[str, Any]:
-    sieve = None
-    if label not in ("off", "clip"):
-        sieve = {"q_range": [-1, 1], "max_change": None, "estimator": "full", "policy": "skip"}
+def settings(label: str = "full", network: int = 0, /, **changed: Any) -> dict[str, Any]:
+    """A run.json of this version; a setting of the recipe is changed there, the rest beside it."""
+    recipe = recipes.paper("off" if label in ("off", "clip") else "full")
+    known = {name: changed.pop(name) for name in list(changed) if name in {*recipe.flat(), *PARTS}}
     return {
-        "format": "gradsieve-run-1",
+        "format": "gradsieve-run-2",
         "task": "temporal_order",
         "length": 100,
         "convention": "author",
@@ -29,10 +34,28 @@ def settings(label: str = "full", network: int = 0, **changed: Any) -> dict[str,
         "output": "softmax",
         "chance": 0.25,
         "hidden": 100,
-        "variance": 0.01,
         "seed": 0,
         "network": network,
+        "drawn_by": network,
         "label": label,
+        "engine": "native",
+        "dtype": "float32",
+        "recipe": recipe.replaced(**({"epochs": 60} | known)).as_dict(),
+        "versions": {"gradsieve": "0.2.0", "numpy": "2.3.5", "python": "3.11.2"},
+        **changed,
+    }
+
+
+def older_settings(label: str = "full", network: int = 0, /, **changed: Any) -> dict[str, Any]:
+    """The same as version 0.1 wrote it: one flat list."""
+    sieve = None
+    if label not in ("off", "clip"):
+        sieve = {"q_range": [-1, 1], "max_change": None, "estimator": "full", "policy": "skip"}
+    said = settings(label, network)
+    return {
+        **{name: said[name] for name in said if name not in ("recipe", "drawn_by")},
+        "format": "gradsieve-run-1",
+        "variance": 0.01,
         "sieve": sieve,
         "learning_rate": 1e-05,
         "momentum": 0.9,
@@ -40,12 +63,22 @@ def settings(label: str = "full", network: int = 0, **changed: Any) -> dict[str,
         "batch": 10,
         "epochs": 60,
         "iterations": 50,
-        "engine": "native",
-        "dtype": "float32",
-        "versions": {"gradsieve": "0.1.0", "numpy": "2.3.5", "python": "3.11.2"},
         "created": "2026-01-01T00:00:00+00:00",
         **changed,
     }
+
+
+def recorded(
+    stored: Mapping[str, Any],
+    epochs: Iterable[Mapping[str, Any]] = (),
+    result: Mapping[str, Any] | None = None,
+    damaged_lines: int = 0,
+    folder: str = "x",
+) -> RecordedRun:
+    """A run as the reader makes it of a run.json of either version."""
+    about = upgraded(dict(stored))
+    recipe = Recipe.from_dict(about.pop("recipe"))
+    return RecordedRun(Path(folder), about, recipe, tuple(epochs), result, damaged_lines)
 
 
 def epoch_record(epoch: int, label: str, network: int, epochs: int = 60) -> dict[str, Any]:
@@ -63,21 +96,24 @@ def epoch_record(epoch: int, label: str, network: int, epochs: int = 60) -> dict
         "loss": 1.386 - 0.9 * progress + noise.gauss(0, 0.05),
         "accuracy": min(accuracy, 0.999),
         "validation_loss": 1.386 - 0.85 * progress,
+        "slow_Q": drift,
         "Q": drift,
         "Q_min": drift - abs(noise.gauss(0.4, 0.1)),
         "Q_max": drift + abs(noise.gauss(0.5, 0.1)),
         "dS": -1e-12 * noise.random(),
         "relative": noise.gauss(0, 0.01),
         "kept": 1 - skipped / 50,
-        "reasons": {"in range": 50 - skipped, "vanished, would vanish further": skipped}
+        "corrected": 0.0,
+        "reasons": {"IN_RANGE": 50 - skipped, "VANISHED_FALLS": skipped}
         if sieved
-        else {"no sieve": 50},
+        else {"NO_SIEVE": 50},
         "stalls": 1 if sieved and epoch % 25 == 0 else 0,
         "nonfinite": 1 if label == "off" and epoch == 33 else 0,
         "gradient_norm": 10 ** noise.gauss(0.5 - progress, 0.3),
         "probe": {
             "lags": LAGS,
             "log10_norm": [-1.2 - drift * lag / 99 + noise.gauss(0, 0.05) for lag in LAGS],
+            "slow_Q": [drift * lag / 99 for lag in LAGS],
             "activation_mean": 0.2 + 0.4 * progress,
             "activation_median": 0.15 + 0.45 * progress,
             "saturated": 0.02 + 0.3 * progress**2,
@@ -99,7 +135,7 @@ def write_run(
     changed: Mapping[str, Any] | None = None,
 ) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(settings(label, network) | dict(changed or {})))
+    (folder / "run.json").write_text(json.dumps(settings(label, network, **dict(changed or {}))))
     records = [epoch_record(epoch, label, network, epochs) for epoch in range(1, epochs + 1)]
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "history.jsonl").write_text(lines)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from gradsieve.report.verdict import verdict
-from made_runs import epoch_record, settings
+from made_runs import epoch_record, older_settings, recorded, settings
 
 from gradsieve.report.comparison import compare, experiments
-from gradsieve.report.runs import Run
+from gradsieve.report.finding import finding
+from gradsieve.report.runs import RecordedRun
+from gradsieve.sieve import Sieve
 
 
 def run_of(
     label: str, network: int, accuracy: float | None, epochs: int = 4, **changed: Any
-) -> Run:
-    records = tuple(epoch_record(epoch, label, network, 60) for epoch in range(1, epochs + 1))
+) -> RecordedRun:
+    records = [epoch_record(epoch, label, network, 60) for epoch in range(1, epochs + 1)]
     result = None if accuracy is None else {"test_accuracy": accuracy}
-    folder = Path(f"{label}-{network}")
-    return Run(folder, settings(label, network, **changed), records, result, 0)
+    stored = settings(label, network, **changed)
+    return recorded(stored, records, result, folder=f"{label}-{network}")
 
 
-def pairs(off: list[float], full: list[float]) -> list[Run]:
+def pairs(off: list[float], full: list[float]) -> list[RecordedRun]:
     return [run_of("off", index, value) for index, value in enumerate(off)] + [
         run_of("full", index, value) for index, value in enumerate(full)
     ]
@@ -52,17 +52,24 @@ def test_runs_of_one_label_with_other_settings_are_another_variant() -> None:
     (experiment,) = experiments(runs)
     assert [variant.name for variant in experiment.variants] == [
         "full (clip none)",
-        "full (clip 1.0)",
+        "full (clip 1)",
     ]
 
 
 def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
-    wide = {"q_range": [-2, 2], "max_change": None, "estimator": "full", "policy": "skip"}
+    wide = Sieve("skip", q_range=(-2, 2))
     (experiment,) = experiments([run_of("full", 0, 0.3), run_of("full", 0, 0.9, sieve=wide)])
     assert [variant.name for variant in experiment.variants] == [
-        "full (q_range [-1, 1])",
-        "full (q_range [-2, 2])",
+        "full (q_range none)",
+        "full (q_range [-2.0, 2.0])",
     ]
+
+
+def test_networks_of_other_sizes_are_another_variant() -> None:
+    runs = [run_of("full", 0, 0.3), run_of("full", 0, 0.9, hidden=50)]
+    (experiment,) = experiments(runs)
+    names = [variant.name for variant in experiment.variants]
+    assert names == ["full (hidden 100)", "full (hidden 50)"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
         ("warmup", None, 0.01),
         ("cooldown", None, 1.0),
         ("retreat", None, 6.0),
-        ("stages", [], [[20, 100]]),
+        ("stages", [], [[20, 10]]),
         ("rate_by_length", 0.0, 1.0),
         ("batch_by_length", 0.0, 1.5),
         ("gain", 1.0, 0.7),
@@ -85,27 +92,34 @@ def test_sieves_that_differ_are_told_apart_by_what_differs_alone() -> None:
 def test_a_setting_that_an_older_run_does_not_have_is_what_it_then_was(
     setting: str, default: Any, other: Any
 ) -> None:
-    older, same = run_of("full", 0, 0.3), run_of("full", 1, 0.3, **{setting: default})
-    assert setting not in older.settings
+    more = {"rms_decay": 0.999} if setting == "rms_bound" else {}
+
+    def run(network: int, **changed: Any) -> RecordedRun:
+        return recorded(older_settings("full", network, **more, **changed))
+
+    older, same = run(0), run(1, **{setting: default})
     (experiment,) = experiments([older, same])
     assert [variant.name for variant in experiment.variants] == ["full"]
-    (experiment,) = experiments([older, same, run_of("full", 0, 0.9, **{setting: other})])
+    (experiment,) = experiments([older, same, run(0, **{setting: other})])
     assert [len(variant.runs) for variant in experiment.variants] == [2, 1]
 
 
 def test_short_sequences_that_came_first_are_said_and_what_is_damaged_is_left_out() -> None:
-    (experiment,) = experiments([run_of("off", 0, 0.9, stages=[[20, 100], [50, 300]])])
-    said = "Short sequences came first, in epochs: 100 over 20 steps, 300 over 50 steps;"
-    assert any(said in point for point in verdict(experiment).points)
+    def said(stages: Any) -> list[str]:
+        stored = older_settings("off", epochs=1000, stages=stages)
+        (experiment,) = experiments([recorded(stored, result={"test_accuracy": 0.9})])
+        return [point for point in finding(experiment).points if "Short sequences" in point]
+
+    (point,) = said([[20, 100], [50, 300]])
+    assert "came first, in epochs: 100 over 20 steps, 300 over 50 steps;" in point
     for damaged in ([[20]], [7], "none", [["a", 2]], [[None, 1]]):
-        (experiment,) = experiments([run_of("off", 0, 0.9, stages=damaged)])
-        assert not any("Short sequences" in point for point in verdict(experiment).points)
+        assert said(damaged) == []
 
 
 def test_a_clear_gain_is_said_to_be_one() -> None:
     off = [0.3, 0.4, 0.3, 0.5, 0.4, 0.3]
     (experiment,) = experiments(pairs(off, [value + 0.4 for value in off]))
-    said = verdict(experiment)
+    said = finding(experiment)
     assert said.headline == (
         "“full” scores 40.0 percentage points more than “off” on average, a difference that chance "
         "rarely makes."
@@ -116,12 +130,12 @@ def test_a_clear_gain_is_said_to_be_one() -> None:
 
 def test_a_loss_is_said_to_be_one() -> None:
     (experiment,) = experiments(pairs([0.9] * 6, [0.5] * 6))
-    assert verdict(experiment).headline.startswith("“full” scores 40.0 percentage points less")
+    assert finding(experiment).headline.startswith("“full” scores 40.0 percentage points less")
 
 
 def test_few_networks_are_said_to_be_too_few() -> None:
     (experiment,) = experiments(pairs([0.3, 0.3], [0.99, 0.99]))
-    assert "but 2 networks cannot tell that from chance" in verdict(experiment).headline
+    assert "but 2 networks cannot tell that from chance" in finding(experiment).headline
 
 
 def test_the_strongest_opponent_counts_and_choosing_the_best_sieve_is_admitted() -> None:
@@ -129,7 +143,7 @@ def test_the_strongest_opponent_counts_and_choosing_the_best_sieve_is_admitted()
     runs += [run_of("clip", index, 0.9) for index in range(6)]
     runs += [run_of("frozen", index, 0.4) for index in range(6)]
     (experiment,) = experiments(runs)
-    headline = verdict(experiment).headline
+    headline = finding(experiment).headline
     assert headline.startswith("“full”, the best of 2 sieves tried, scores 10.0")
     assert "less than" in headline
     assert "“clip”" in headline
@@ -141,68 +155,70 @@ def test_the_strongest_opponent_counts_and_choosing_the_best_sieve_is_admitted()
 )
 def test_one_network_is_judged_against_a_constant_guess(accuracy: float, words: str) -> None:
     (experiment,) = experiments([run_of("full", 0, accuracy)])
-    assert words in verdict(experiment).headline
+    assert words in finding(experiment).headline
 
 
 def test_an_unfinished_run_is_said_to_be_unfinished() -> None:
     (experiment,) = experiments([run_of("full", 0, None)])
-    said = verdict(experiment)
+    said = finding(experiment)
     assert "(1 of 1 runs not finished)" in said.headline
     assert "validation accuracy" in said.headline
     (experiment,) = experiments([run_of("full", 0, None, epochs=0)])
-    assert verdict(experiment).headline.startswith("Nothing measured yet")
+    assert finding(experiment).headline.startswith("Nothing measured yet")
 
 
-@pytest.mark.parametrize(
-    ("policy", "accuracy", "Q", "advised"),
-    [
-        ("hold", 0.26, 1.5, True),
-        ("steer", 0.26, 1.5, True),
-        ("hold", 0.9, 1.5, False),  # it learned
-        ("hold", 0.26, 0.1, False),  # it has reach: something else is wrong
-        ("skip", 0.26, 1.5, False),  # which does not steer
-    ],
-)
-def test_a_steered_network_that_never_got_its_reach_is_given_advice(
-    policy: str, accuracy: float, Q: float, advised: bool
-) -> None:
-    records = tuple({"epoch": epoch, "Q": Q} for epoch in (1, 2, 3))
-    sieve = {"q_range": [-2, 0.5], "policy": policy}
-    run = Run(Path("x"), settings(sieve=sieve), records, {"test_accuracy": accuracy}, 0)
-    (experiment,) = experiments([run])
-    (point,) = verdict(experiment).points
-    assert ("In 1 network steering did not bring the gradient back" in point) == advised
-
-
-def test_vanished_shares_are_counted_by_the_sieves_own_range() -> None:
-    records = tuple({"epoch": index, "Q": value} for index, value in enumerate([0, 0.6, 0.6, -3]))
-    sieve = {"q_range": [-2, 0.5]}
-    run = Run(Path("x"), settings(sieve=sieve), records, {"test_accuracy": 0.5}, 0)
-    (experiment,) = experiments([run])
-    (point,) = verdict(experiment).points
-    assert "vanished (Q above 0.5) in 50 %" in point
-    assert "exploded (Q below −2) in 25 %" in point
+@pytest.mark.parametrize("measure", ["slow_Q", "Q"])
+def test_vanished_shares_are_counted_by_the_sieves_own_range(measure: str) -> None:
+    records = [{"epoch": index, measure: value} for index, value in enumerate([0, 0.6, 0.6, -3])]
+    stored = settings(sieve=Sieve("hold", q_range=(-2, 0.5)))
+    (experiment,) = experiments([recorded(stored, records, {"test_accuracy": 0.5})])
+    (point,) = finding(experiment).points
+    name = measure.replace("_", " ")
+    assert f"vanished ({name} above 0.5) in 50 %" in point
+    assert f"exploded ({name} below −2) in 25 %" in point
     assert "1,000 times stronger" in point
 
 
 def test_sign_agreement_stalls_and_what_was_not_finite_are_counted() -> None:
     pairs_seen = [(1, 2), (1, -2), (-1, -1), (None, 1), (-3, -4)]
-    records = tuple(
+    records = [
         {
             "epoch": index,
             "stalls": 2,
             "nonfinite": 3,
             "kept": 0.5,
-            "reasons": {"in range": 1, "stalled": 1},
+            "reasons": {"IN_RANGE": 1, "VANISHED_FALLS": 1},
             "probe": {"predicted": predicted, "measured": measured},
         }
         for index, (predicted, measured) in enumerate(pairs_seen)
-    )
-    (experiment,) = experiments([Run(Path("x"), settings(), records, None, damaged_lines=7)])
-    said = " ".join(verdict(experiment).points)
+    ]
+    (experiment,) = experiments([recorded(settings(), records, damaged_lines=7)])
+    said = " ".join(finding(experiment).points)
     assert "Of 4 updates that were measured" in said
     assert "in 75 %" in said
-    assert "it stalled 10 times" in said
-    assert "kept 50.0 %" in said
+    assert "It stalled 10 times" in said
+    assert "left out 50 % of updates" in said
     assert "15 minibatches had a loss or gradient that was not finite" in said
     assert "7 damaged history lines" in said
+
+
+def test_what_the_sieve_did_is_said_with_the_updates_between_which_it_did_it() -> None:
+    counts = [0, 10, 48, 0]
+    records = [
+        {
+            "epoch": index + 1,
+            "updates": 100 * (index + 1),
+            "reasons": {"VANISHED_CORRECTED": count, "IN_RANGE": 100 - count},
+        }
+        for index, count in enumerate(counts)
+    ]
+    (experiment,) = experiments([recorded(settings(sieve="auto"), records)])
+    (point,) = finding(experiment).points
+    assert "The sieve corrected 29 % of updates between 100 and 300 (reasons:" in point
+
+
+def test_only_the_best_way_of_training_is_given_advice() -> None:
+    (experiment,) = experiments(pairs([0.26] * 2, [0.995] * 2))
+    assert finding(experiment).next == ""
+    (experiment,) = experiments(pairs([0.26] * 2, [0.6, 0.995]))
+    assert finding(experiment).next.startswith("What to try next: 1 of 2 with “full”: ")

@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import write_run, write_study
+from made_runs import epoch_record, older_settings, write_run, write_study
 
+from gradsieve import recipes
 from gradsieve.errors import InvalidFile
+from gradsieve.recipe import Recipe
 from gradsieve.report.runs import finite, read_run, read_runs
+from gradsieve.sieve import POLICIES, Sieve
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "full-3", "full", 3, epochs=7))
     assert [epoch["epoch"] for epoch in run.epochs] == [1, 2, 3, 4, 5, 6, 7]
-    assert (run.label, run.network, run.q_range, run.chance) == ("full", "3", (-1.0, 1.0), 0.25)
+    assert (run.label, run.network, run.chance) == ("full", "3", 0.25)
+    assert run.recipe == recipes.paper("full").replaced(epochs=60)
     assert run.result is not None
     assert run.accuracy == run.result["test_accuracy"]
 
@@ -83,28 +87,67 @@ def test_an_unfinished_run_has_its_best_validation_accuracy(tmp_path: Path) -> N
     assert run.accuracy == max(epoch["accuracy"] for epoch in run.epochs)
 
 
-@pytest.mark.parametrize(
-    ("settings", "label"),
-    [
-        ({"sieve": None}, "off"),
-        ({"sieve": None, "clip": 1.0}, "clip"),
-        ({"sieve": None, "clip": 1.0, "rms_decay": 0.999}, "rms+clip"),
-        ({}, "full"),
-        ({"sieve": {"policy": "skip", "estimator": "frozen"}, "clip": 1.0}, "frozen+clip"),
-        ({"sieve": {"policy": "skip", "orientation": "listing"}}, "listing"),
-        ({"sieve": {"policy": "hold"}, "recurrent": "identity"}, "hold+identity"),
-        ({"sieve": {"policy": "hold"}, "stages": [[20, 5]], "input_gain": 8.0}, "hold+bent+stages"),
-        ({"sieve": None, "stages": [[20, 5]], "rate_by_length": 1.3}, "growth"),
-        ({"sieve": None, "rate_by_length": 1.0}, "off"),
-        ({"sieve": None, "stages": [[20, 5]], "batch_by_length": 1.5}, "stages+wide"),
-        ({"sieve": None, "batch_by_length": 1.5}, "off"),
-    ],
-)
-def test_a_run_without_a_label_is_called_what_the_studies_call_it(
-    tmp_path: Path, settings: dict[str, Any], label: str
-) -> None:
-    run = read_run(write_run(tmp_path, "full", changed={"label": None} | settings))
-    assert run.label == label
+@pytest.mark.parametrize("policy", [*POLICIES, "off"])
+def test_a_run_without_a_label_is_called_by_its_policy(tmp_path: Path, policy: str) -> None:
+    run = read_run(write_run(tmp_path, changed={"label": None, "sieve": policy}))
+    assert run.label == policy
+
+
+def test_reach_is_judged_by_slow_q_in_the_range_of_the_policy_that_holds_it(tmp_path: Path) -> None:
+    ranges = {"hold": (-3.0, 0.2), "auto": (-3.0, 0.2), "skip": Sieve().range, "off": Sieve().range}
+    for policy, expected in ranges.items():
+        sieve = None if policy == "off" else Sieve(policy, q_range=(-3, 0.2))
+        run = read_run(write_run(tmp_path / policy, epochs=2, changed={"sieve": sieve}))
+        assert (run.measure, run.q_range) == ("slow_Q", expected)
+
+
+def test_a_history_without_slow_q_is_judged_by_its_own_q(tmp_path: Path) -> None:
+    older = epoch_record(1, "full", 0)
+    del older["slow_Q"]
+    for label, expected in (("full", (-1.0, 1.0)), ("off", None)):
+        folder = write_run(tmp_path / label, label)
+        (folder / "run.json").write_text(json.dumps(older_settings(label)))
+        (folder / "history.jsonl").write_text(json.dumps(older) + "\n")
+        run = read_run(folder)
+        assert (run.measure, run.q_range) == ("Q", expected)
+
+
+def test_a_folder_of_version_0_1_has_the_recipe_that_it_was_trained_by(tmp_path: Path) -> None:
+    folder = write_run(tmp_path)
+    changed: dict[str, Any] = {
+        "sieve": {"q_range": [-2, 0.5], "policy": "hold", "max_change": None},
+        "recurrent": "identity",
+        "stages": [[20, 6]],
+        "warmup": 0.1,
+        "clip": 1.0,
+    }
+    (folder / "run.json").write_text(json.dumps(older_settings(**changed)))
+    run = read_run(folder)
+    expected = Recipe().replaced(
+        start="identity",
+        sieve=Sieve("hold", q_range=(-2, 0.5), limit=float("inf")),
+        stages=((0.2, 0.1),),
+        warm_up=0.1,
+        clip=1.0,
+        epochs=60,
+    )
+    assert run.recipe.differing(expected) == {}
+    assert run.stages == ((20, 6),)
+    assert run.drawn
+
+
+def test_a_recipe_that_is_none_is_refused_by_the_name_of_its_file(tmp_path: Path) -> None:
+    folder = write_run(tmp_path)
+    stored = json.loads((folder / "run.json").read_text())
+    for broken, said in (
+        ({"budget": {"epochs": -1}}, "epochs is -1"),
+        ({"budget": []}, "it must be an object"),
+        ({"engine": {}}, "it may have the parts"),
+        ("none", "it may have the parts"),
+    ):
+        (folder / "run.json").write_text(json.dumps({**stored, "recipe": broken}))
+        with pytest.raises(InvalidFile, match=r"run\.json: .*" + said):
+            read_run(folder)
 
 
 def test_folders_that_hold_no_run_are_refused_by_name(tmp_path: Path) -> None:

@@ -26,10 +26,11 @@ def test_tensorboard_reads_what_was_recorded(tmp_path: Path) -> None:
     by_epoch = {record["epoch"]: record for record in records}
     accuracy = {epoch: record["accuracy"] for epoch, record in by_epoch.items()}
     assert series(tmp_path, "accuracy/validation") == pytest.approx(accuracy)
-    assert series(tmp_path, "reach/Q") == pytest.approx({e: r["Q"] for e, r in by_epoch.items()})
+    slow_Q = {epoch: record["slow_Q"] for epoch, record in by_epoch.items()}
+    assert series(tmp_path, "reach/slow Q") == pytest.approx(slow_Q)
     assert sorted(series(tmp_path, "inside/saturated share")) == [1, 3, 5]
-    kept = {epoch: float(record["reasons"]["in range"]) for epoch, record in by_epoch.items()}
-    assert series(tmp_path, "verdicts/in range") == kept
+    kept = {epoch: float(record["reasons"]["IN_RANGE"]) for epoch, record in by_epoch.items()}
+    assert series(tmp_path, "reasons/in range") == kept
 
 
 def test_a_resumed_run_replaces_what_it_does_again(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from gradsieve.cli.console import Console
 from gradsieve.errors import GradsieveError
+from gradsieve.version import __version__
 
 SECTIONS = {
     "Learn": ("demo", "train", "fit"),
@@ -54,8 +55,6 @@ app = typer.Typer(
 
 def _say_version(asked: bool) -> None:
     if asked:
-        from gradsieve import __version__
-
         print(f"gradsieve {__version__}")
         raise typer.Exit
 

@@ -152,7 +152,7 @@ def _staged(variant: Variant) -> str:
     if not stages:
         return ""
     return (
-        f"Short sequences came first, in epochs: {', '.join(stages)}; there Q is of those lengths."
+        f"Short sequences came first, in epochs: {', '.join(stages)}; there slow Q is of those lengths."
     )
 
 
@@ -169,11 +169,18 @@ def _reach(variant: Variant, experiment: Experiment) -> str:
     exploded = sum(value < low for value in values) / len(values)
     end = statistics.median(ends)
     weaker = "weaker" if end >= 0 else "stronger"
+    said = [
+        f"had {word} ({name} {bound}) in {percent(share, 0)} of records"
+        for word, bound, share in (
+            ("vanished", f"above {signed(high)}", vanished),
+            ("exploded", f"below {signed(low)}", exploded),
+        )
+        if share
+    ]
+    within = f"kept its {name} in the safe range, {signed(low)} to {signed(high)}"
     return (
-        f"The far gradient had vanished ({name} above {signed(high)}) in {percent(vanished, 0)} of "
-        f"records and exploded ({name} below {signed(low)}) in {percent(exploded, 0)}; at the end "
-        f"it is typically {_times(abs(end))} {weaker} than the near one (median {name} "
-        f"{signed(round(end, 2))})."
+        f"The far gradient {' and '.join(said) or within}; at the end it is typically "
+        f"{_times(abs(end))} {weaker} than the near one (median {name} {signed(round(end, 2))})."
     )
 
 
@@ -225,8 +232,9 @@ def _predicted(experiment: Experiment) -> str:
         return ""
     right = sum((predicted > 0) == (measured > 0) for predicted, measured in pairs)
     return (
-        f"Of {len(pairs)} updates that were measured, the prediction had the sign of what really "
-        f"happened to the far gradient in {percent(right / len(pairs), 0)}."
+        f"Of {len(pairs)} {'update' if len(pairs) == 1 else 'updates'} that were measured, the "
+        "prediction had the sign of what really happened to the far gradient in "
+        f"{percent(right / len(pairs), 0)}."
     )
 
 

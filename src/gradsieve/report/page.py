@@ -173,6 +173,7 @@ def _numbers(groups: Sequence[Experiment], count: int) -> list[dict[str, Any]]:
                             "q_range": run.q_range,
                             "measure": run.measure,
                             "holds": run.holds,
+                            "done": str(corrections([run.epochs])),
                             "finished": run.result is not None,
                             "history": columns(run, most_points, most_probes),
                         }
@@ -206,9 +207,9 @@ def _ended(runs: Sequence[RecordedRun], name: str) -> float:
 
 
 def _corrected(runs: Sequence[RecordedRun]) -> float | None:
-    """The share of all updates that the sieve corrected."""
+    """The share of all updates that the sieve corrected; None without a sieve."""
     done = corrections(run.epochs for run in runs)
-    return done.corrected / done.updates if done.updates else None
+    return done.corrected / done.updates if done.updates and runs[0].recipe.sieve else None
 
 
 def _settings(runs: Sequence[RecordedRun]) -> dict[str, Any]:

@@ -13,19 +13,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from gradsieve.errors import GradsieveError, MissingExtra
-from gradsieve.report.runs import finite
+from gradsieve.report.runs import finite, reasons
 
 # TensorBoard groups by what stands before the slash.
 TAGS = {
     "loss": "loss/training",
     "validation_loss": "loss/validation",
     "accuracy": "accuracy/validation",
-    "Q": "reach/Q",
+    "slow_Q": "reach/slow Q",
+    "Q": "reach/Q as the policy measures it",
     "Q_min": "reach/Q lowest minibatch",
     "Q_max": "reach/Q highest minibatch",
     "relative": "reach/predicted relative change",
     "gradient_norm": "gradient/norm",
     "kept": "sieve/kept share",
+    "corrected": "sieve/corrected share",
     "stalls": "sieve/stalls",
     "nonfinite": "sieve/not finite",
 }
@@ -93,10 +95,8 @@ class TensorBoardSink:
 def scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """What is known of an epoch, by TensorBoard's tags; what is not finite is left out."""
     yield from _known(record, TAGS)
-    reasons = record.get("reasons")
-    if isinstance(reasons, Mapping):
-        for reason, count in reasons.items():
-            yield f"verdicts/{reason}", float(count)
+    for reason, count in reasons(record).items():
+        yield f"reasons/{reason}", float(count)
     probe = record.get("probe")
     if not isinstance(probe, Mapping):
         return

@@ -18,7 +18,6 @@ function accuracyByNetwork({ experiment, width }, colours) {
     data: variant.runs
       .filter((run) => run.accuracy !== null)
       .map((run) => [run.network, run.accuracy]),
-    markLine: index === 0 ? chanceLine(experiment.chance, colours) : undefined,
   }));
   const means = experiment.variants.map((variant) => {
     const scores = known(variant.runs.map((run) => run.accuracy));
@@ -26,23 +25,25 @@ function accuracyByNetwork({ experiment, width }, colours) {
       ? `${variant.name} ${percent(scores.reduce((sum, one) => sum + one, 0) / scores.length)}`
       : `${variant.name} –`;
   });
+  const option = frame(colours, {
+    trigger: "item",
+    format: percent,
+    series,
+    xAxis: {
+      type: "category",
+      data: networks,
+      name: "initial network",
+      splitLine: { show: true, lineStyle: { color: colours.grid } },
+    },
+    yAxis: share,
+    tooltip: {
+      formatter: (point) =>
+        `network ${echarts.format.encodeHTML(point.value[0])}<br>${echarts.format.encodeHTML(point.seriesName)}: <b>${percent(point.value[1])}</b>`,
+    },
+  });
+  addChance(option, experiment.chance, colours);
   return {
-    option: frame(colours, {
-      trigger: "item",
-      format: percent,
-      series,
-      xAxis: {
-        type: "category",
-        data: networks,
-        name: "initial network",
-        splitLine: { show: true, lineStyle: { color: colours.grid } },
-      },
-      yAxis: share,
-      tooltip: {
-        formatter: (point) =>
-          `network ${echarts.format.encodeHTML(point.value[0])}<br>${echarts.format.encodeHTML(point.seriesName)}: <b>${percent(point.value[1])}</b>`,
-      },
-    }),
+    option,
     summary: `Mean accuracy over ${networks.length} ${networks.length === 1 ? "network" : "networks"}: ${means.join(", ")}.`,
     table: {
       columns: ["network", "trained with", "accuracy", "finished"],
@@ -63,8 +64,7 @@ function accuracyByNetwork({ experiment, width }, colours) {
 }
 
 function accuracyOverTime(chosen, colours) {
-  const chart = overTime("accuracy", chosen, colours, share, percent);
-  if (chart.option.series.length)
-    chart.option.series[0].markLine = chanceLine(chosen.experiment.chance, colours);
+  const chart = overTime(({ history }) => history.accuracy, chosen, colours, share, percent);
+  addChance(chart.option, chosen.experiment.chance, colours);
   return chart;
 }

@@ -5,7 +5,7 @@ const CHARTS = {
   q: qOverTime,
   reach,
   prediction,
-  verdicts,
+  updates,
   activations,
   loss,
 };

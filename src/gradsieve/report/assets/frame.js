@@ -1,9 +1,10 @@
 // What all charts share: the frame in the page's colours, axes, lines over epochs.
 // A chart (the files beside this one) is a function of what is chosen. It returns what to draw, a
-// sentence that says it to who cannot see it, and the table behind it, and touches no page.
+// sentence that says it to who cannot see it, and the table behind it, and touches no page. `few`
+// says that there are not two points to draw: the page then leaves the chart out.
 function frame(colours, extra) {
   const axis = {
-    axisLine: { lineStyle: { color: colours.quiet } },
+    axisLine: { onZero: false, lineStyle: { color: colours.quiet } },
     axisLabel: { color: colours.quiet, hideOverlap: true },
     splitLine: { lineStyle: { color: colours.grid } },
     nameTextStyle: { color: colours.quiet },
@@ -71,21 +72,25 @@ const share = {
   axisLabel: { formatter: (value) => `${Math.round(100 * value)} %` },
 };
 
-function chanceLine(chance, colours) {
-  if (chance === null) return undefined;
-  return {
-    silent: true,
-    symbol: "none",
-    lineStyle: { color: colours.quiet, type: "dashed" },
-    label: {
-      color: colours.quiet,
-      backgroundColor: colours.card,
-      padding: [1, 4],
-      position: "insideEndBottom",
-      formatter: `constant guess ${percent(chance)}`,
+// A dashed line that the legend names: a label beside it would lie on the runs that only guess.
+function addChance(option, chance, colours) {
+  if (chance === null) return;
+  const name = `constant guess ${percent(chance)}`;
+  const icon = "path://M0,4h5v1h-5z M8,4h5v1h-5z M16,4h5v1h-5z";
+  option.legend.data = [...option.series.map((one) => one.name), { name, icon }];
+  option.series.push({
+    name,
+    type: "line",
+    data: [],
+    itemStyle: { color: colours.quiet },
+    markLine: {
+      silent: true,
+      symbol: "none",
+      label: { show: false },
+      lineStyle: { color: colours.quiet, type: "dashed" },
+      data: [{ yAxis: chance }],
     },
-    data: [{ yAxis: chance }],
-  };
+  });
 }
 
 function lineSeries(name, index, colours, data, more = {}) {
@@ -103,19 +108,20 @@ function lineSeries(name, index, colours, data, more = {}) {
   };
 }
 
-function overTime(name, { rivals, experiment }, colours, axis, write) {
+// `pick` gives the column of a run that is drawn.
+function overTime(pick, { rivals }, colours, axis, write) {
   const series = rivals.map(({ variant, index, run }) =>
-    lineSeries(variant.name, index, colours, zip(run.history.epoch, run.history[name])),
+    lineSeries(variant.name, index, colours, zip(run.history.epoch, pick(run))),
   );
   const epochs = [...new Set(rivals.flatMap(({ run }) => run.history.epoch))].sort(
     (one, other) => one - other,
   );
-  const lookups = rivals.map(({ run }) => new Map(zip(run.history.epoch, run.history[name])));
+  const lookups = rivals.map(({ run }) => new Map(zip(run.history.epoch, pick(run))));
   return {
     option: frame(colours, { series, xAxis: epochAxis(), yAxis: axis, format: write }),
     summary:
       rivals
-        .map(({ variant, run }) => `${variant.name} ended at ${write(last(run.history[name]))}`)
+        .map(({ variant, run }) => `${variant.name} ended at ${write(last(pick(run)))}`)
         .join("; ") + ".",
     table: {
       columns: ["epoch", ...rivals.map(({ variant }) => variant.name)],

@@ -14,6 +14,7 @@ function activations({ run }, colours) {
         lineSeries(name, index, colours, zip(probe.epoch, column)),
       ),
     }),
+    few: probe.epoch.length < 2,
     summary: probe.epoch.length
       ? `At the end: mean size ${short(last(probe.activation_mean))}, median ${short(last(probe.activation_median))}, ${percent(last(probe.saturated))} saturated.`
       : "No epoch of this run was probed.",

@@ -55,7 +55,7 @@
       rivals,
       ...one,
       width: document.body.clientWidth,
-      relative: element("relative").checked,
+      raw: element("raw").checked,
       predictionLog: element("prediction-log").checked,
       lossLog: element("loss-log").checked,
     };
@@ -65,15 +65,20 @@
     const choice = chosen();
     for (const section of document.querySelectorAll(".needs-script")) section.hidden = !choice;
     if (!choice) return;
+    // One run would be a chart of one dot.
+    const runs = choice.experiment.variants.flatMap((variant) => variant.runs);
+    element("all-networks").hidden = runs.length < 2;
     const { every } = choice.run.history;
     element("thinning").textContent =
       every > 1 ? `Each point stands for ${every} records of the history.` : "";
     const colours = readColours();
     for (const [name, build] of Object.entries(CHARTS)) {
-      const holder = element(`chart-${name}`);
-      const chart = echarts.getInstanceByDom(holder) || echarts.init(holder);
       const made = build(choice, colours);
       drawn.set(name, made);
+      const holder = element(`chart-${name}`);
+      element(`figure-${name}`).hidden = Boolean(made.few);
+      if (!holder.clientWidth) continue; // hidden: it has no size to draw in
+      const chart = echarts.getInstanceByDom(holder) || echarts.init(holder);
       chart.setOption(made.option, { notMerge: true });
       element(`summary-${name}`).textContent = made.summary;
       if (element(`details-${name}`).open) showTable(name);

@@ -1,15 +1,17 @@
-// How far back the gradient reaches: Q with its safe range, and the norm over lag.
+// How far back the gradient reaches: slow Q with its safe range, and the gradient over lag.
 function qOverTime(chosen, colours) {
   const [low, high] = chosen.run.q_range || chosen.experiment.q_range;
-  const chart = overTime(
-    "Q",
-    chosen,
-    colours,
-    { type: "value", name: "Q", scale: true, nameGap: 34 },
-    short,
-  );
+  const measured = ({ history, measure }) => history[measure];
+  const slow = chosen.rivals.every(({ run }) => run.measure === "slow_Q");
+  const axis = { type: "value", name: slow ? "slow Q" : "Q", scale: true, nameGap: 34 };
+  const chart = overTime(measured, chosen, colours, axis, short);
   const names = chart.option.series.map((series) => series.name);
-  const { epoch, Q, Q_min, Q_max } = chosen.run.history;
+  const { epoch } = chosen.run.history;
+  // Minibatches were judged by the same measure only where the policy holds slow Q.
+  const judged = chosen.run.holds || chosen.run.measure === "Q";
+  const [Q_min, Q_max] = ["Q_min", "Q_max"].map((name) =>
+    judged ? chosen.run.history[name] : epoch.map(() => null),
+  );
   const safe = `safe range ${short(low)} to ${short(high)}`;
   const shade = colourOf(colours, chosen.index);
   const band = {
@@ -50,8 +52,9 @@ function qOverTime(chosen, colours) {
   // The safe range is always in sight.
   chart.option.yAxis[0].min = ({ min }) => Math.floor(Math.min(min, low));
   chart.option.yAxis[0].max = ({ max }) => Math.ceil(Math.max(max, high));
-  const outside = known(Q).filter((value) => value < low || value > high).length;
-  chart.summary += ` ${chosen.variant.name}: outside the safe range (${short(low)} to ${short(high)}) in ${outside} of ${known(Q).length} points.`;
+  const Q = known(measured(chosen.run));
+  const outside = Q.filter((value) => value < low || value > high).length;
+  chart.summary += ` ${chosen.variant.name}: outside the safe range (${short(low)} to ${short(high)}) in ${outside} of ${Q.length} points.`;
   chart.table.columns.push("lowest minibatch", "highest minibatch");
   const spread = new Map(epoch.map((number, at) => [number, [Q_min[at], Q_max[at]]]));
   chart.table.rows = chart.table.rows.map((row) => [
@@ -75,21 +78,30 @@ function drawCell(params, api) {
   };
 }
 
-function reach({ run, relative }, colours) {
-  const { epoch, lags, log10_norm } = run.history.probe;
-  const values = log10_norm.map((row) =>
-    row.map((value) =>
-      value === null || (relative && row[0] === null) ? null : relative ? value - row[0] : value,
-    ),
+// What slow Q measures, over every lag; of an older run, the norm relative to the last step.
+function kept({ slow_Q, log10_norm }) {
+  if (known(slow_Q.flat()).length) return slow_Q.map((row) => row.map(minus));
+  return log10_norm.map((row) =>
+    row.map((value) => (value === null || row[0] === null ? null : value - row[0])),
   );
+}
+
+const minus = (value) => (value === null ? null : value === 0 ? 0 : -value);
+
+function reach({ run, raw }, colours) {
+  const { epoch, lags, log10_norm } = run.history.probe;
+  const values = raw ? log10_norm : kept(run.history.probe);
   const cells = values.flatMap((row, at) =>
     row.map((value, lag) => [at, lag, value === null ? "-" : value]),
   );
   const numbers = known(values.flat());
-  const [low, high] = numbers.length ? [smallest(numbers), largest(numbers)] : [0, 1];
-  const what = relative
-    ? "log₁₀ of the norm relative to the last step"
-    : "log₁₀ of the gradient’s norm";
+  // At least from 2 below to the last step's own size, so that noise is not stretched to a picture.
+  const [low, high] = raw
+    ? [smallest(numbers), largest(numbers)]
+    : [Math.min(-2, smallest(numbers)), Math.max(0, largest(numbers))];
+  const what = raw
+    ? "log₁₀ of the gradient’s norm"
+    : "log₁₀ of the gradient that is left of the last step’s";
   const ends = values.length ? values.at(-1) : [];
   return {
     option: frame(colours, {
@@ -117,7 +129,7 @@ function reach({ run, relative }, colours) {
       visualMap: {
         type: "continuous",
         dimension: 2,
-        min: low,
+        min: numbers.length ? low : 0,
         max: high > low ? high : low + 1,
         precision: 1,
         formatter: (value) => short(Number(value.toFixed(1))),

@@ -1,4 +1,4 @@
-// What the sieve foresaw and what it decided.
+// What the sieve foresaw and what it did.
 function prediction({ run, predictionLog }, colours) {
   const { epoch, predicted, measured } = run.history.probe;
   const points = epoch
@@ -50,6 +50,7 @@ function prediction({ run, predictionLog }, colours) {
           `epoch ${point.value[2]}<br>predicted <b>${short(back(point.value[0]))}</b><br>measured <b>${short(back(point.value[1]))}</b>`,
       },
     }),
+    few: points.length < 2,
     summary: points.length
       ? `The sign was right in ${right} of ${points.length} measured updates (${percent(right / points.length)}).`
       : "No update of this run was measured.",
@@ -60,11 +61,11 @@ function prediction({ run, predictionLog }, colours) {
   };
 }
 
-function verdicts({ run }, colours) {
+function updates({ run }, colours) {
   const { epoch, reasons, stalls, nonfinite, kept } = run.history;
-  const total = (name) => reasons[name].reduce((sum, count) => sum + count, 0);
-  const names = Object.keys(reasons).sort((one, other) => total(other) - total(one));
-  const totals = epoch.map((_, at) => names.reduce((sum, name) => sum + reasons[name][at], 0));
+  const sum = (counts) => known(counts).reduce((total, one) => total + one, 0);
+  const names = Object.keys(reasons).sort((one, other) => sum(reasons[other]) - sum(reasons[one]));
+  const totals = epoch.map((_, at) => sum(names.map((name) => reasons[name][at])));
   const top = Math.max(1, largest(totals.length ? totals : [1]));
   const marks = (name, counts, symbol, color, height) => ({
     name,
@@ -78,7 +79,6 @@ function verdicts({ run }, colours) {
     z: 5,
   });
   const cross = "path://M0,2 L2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0,8 L3,5 Z";
-  const meanKept = known(kept);
   return {
     option: frame(colours, {
       decal: true,
@@ -95,7 +95,7 @@ function verdicts({ run }, colours) {
         ...names.map((name, index) => ({
           name,
           type: "bar",
-          stack: "verdicts",
+          stack: "updates",
           barCategoryGap: "8%",
           data: reasons[name],
           // The commonest reason is most of the picture: patterns only for the others.
@@ -108,9 +108,9 @@ function verdicts({ run }, colours) {
         marks("not finite", nonfinite, cross, colours.series[7], top * 1.08),
       ],
     }),
-    summary: meanKept.length
-      ? `Kept ${percent(meanKept.reduce((sum, one) => sum + one, 0) / meanKept.length)} of the updates; ${known(stalls).reduce((sum, one) => sum + one, 0)} stalls, ${known(nonfinite).reduce((sum, one) => sum + one, 0)} minibatches not finite.`
-      : "No verdicts yet.",
+    summary: names.length
+      ? `The sieve ${run.done}. ${sum(stalls)} stalls, ${sum(nonfinite)} minibatches not finite.`
+      : "No updates yet.",
     table: {
       columns: ["epoch", ...names, "kept", "stalls", "not finite"],
       rows: epoch.map((number, at) => [
