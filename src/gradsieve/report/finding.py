@@ -152,7 +152,8 @@ def _staged(variant: Variant) -> str:
     if not stages:
         return ""
     return (
-        f"Short sequences came first, in epochs: {', '.join(stages)}; there slow Q is of those lengths."
+        f"Short sequences came first, in epochs: {', '.join(stages)}; there slow Q is of those "
+        "lengths."
     )
 
 

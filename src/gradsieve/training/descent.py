@@ -26,6 +26,7 @@ class Descent:
         self.net = net
         self.optimiser = optimiser
         self.learning_rate = optimiser.learning_rate
+        self.trust = 1.0  # the share of it that the sieve lets be used
         self.velocity = np.zeros_like(net.flat)
         self.applied: Array | None = None  # the last update that was made
         self.fresh = self.velocity  # the last proposal, without the velocity in it
@@ -46,12 +47,12 @@ class Descent:
             gradient = self.mean_square.scaled(gradient)
         clip, norm = self.optimiser.clip, kernel.norm(gradient)
         factor = clip / norm if clip is not None and norm > clip else 1.0
-        rate = self.learning_rate * factor
-        self.fresh, self.fresh_rate = gradient, rate
+        self.fresh, self.fresh_rate = gradient, self.learning_rate * factor
+        rate = self.learning_rate * self.trust * factor
         return kernel.propose(self.optimiser.momentum, self.velocity, rate, gradient)
 
     def fresh_length(self, first: int) -> float:
-        """‖α g‖ of the last proposal, over this many of the first weights.
+        """‖α g‖ of the last proposal at the whole rate, over this many of the first weights.
 
         Unlike the proposal, which holds the velocity, it has nothing of earlier corrections in it.
         """

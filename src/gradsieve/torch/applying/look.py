@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from gradsieve.sieve import Decision, Evidence, Learning, Need, Policy, Reason, Slope, Verdict
+from gradsieve.sieve import Decision, Evidence, Need, Policy, Reason, Slope, Verdict
 from gradsieve.torch.applying.snapshot import Snapshot
+from gradsieve.torch.applying.velocity import fresh_length
 from gradsieve.torch.evidence.gather import Measured, predict
 from gradsieve.torch.evidence.slope import q_gradient
 
@@ -17,19 +17,18 @@ from gradsieve.torch.evidence.slope import q_gradient
 class Look:
     """Gathers what a policy asks for. The slope of Q is that at the weights before the step."""
 
-    def __init__(
-        self, measured: Measured, policy: Policy, learning: Learning, since: int, together: bool
-    ) -> None:
+    def __init__(self, measured: Measured, policy: Policy, first: Evidence, together: bool) -> None:
         self.measured = measured
         self.policy = policy
         self.together = together
-        self.evidence = Evidence(measured.Q, learning)
+        self.evidence = first
         self.need = Need.NOTHING
         self.gradient: list[Tensor] = []  # ∂Q/∂(parameter)
         if measured.unjudged is not None:
             return
-        learning.observe(measured.signal, since)
-        learning.note_range(policy.wanted(measured.Q) == 0, since)
+        if first.learning is not None:
+            first.learning.observe(measured.signal, first.since)
+            first.learning.note_range(policy.wanted(first.Q) == 0, first.since)
         self.need = policy.need(self.evidence)
         if self.need is Need.SLOPE:
             self.gradient = q_gradient(measured, policy, together)
@@ -47,14 +46,14 @@ class Look:
 
     @torch.no_grad()
     def _slope(self, snapshot: Snapshot) -> Slope:
-        along = square = length = 0.0
+        along = square = 0.0
+        steps: dict[Tensor, Tensor] = {}
         for parameter, gradient in zip(self._parameters, self.gradient, strict=True):
-            step = (parameter - snapshot.before(parameter)).double()
+            steps[parameter] = parameter - snapshot.before(parameter)
             wide = gradient.double()
-            along += float((wide * step).sum())
+            along += float((wide * steps[parameter]).sum())
             square += float(wide.square().sum())
-            length += float(step.square().sum())
-        return Slope(along, square, math.sqrt(length))
+        return Slope(along, square, fresh_length(snapshot.optimizer, steps))
 
     @property
     def _parameters(self) -> list[torch.nn.Parameter]:

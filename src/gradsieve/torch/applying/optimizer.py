@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from gradsieve import sieve as core
 from gradsieve.errors import GradsieveError, InvalidArgument
-from gradsieve.sieve import Decision, Learning, Need, Reason, StallGuard, Verdict
+from gradsieve.sieve import Decision, Evidence, Learning, Need, Reason, StallGuard, Verdict
 from gradsieve.sieve.settings import PolicyName
 from gradsieve.torch.applying import velocity
 from gradsieve.torch.applying.look import Look
@@ -117,7 +117,8 @@ class Sieve(Wrapped):
         self.recorder.listening = False  # an optimizer may call its closure again
         self.counts["steps"] += 1
         try:
-            self._step(self.plain_step(closure))
+            take = self.plain_step(closure)
+            self._step(velocity.at_rate(self.optimizer, self._remembered.trust, take))
         finally:
             self.recorder.forget()
             self.recorder.listening = self._remembered.looks_in <= 1
@@ -153,9 +154,10 @@ class Sieve(Wrapped):
         for stack in self.stacks if self._together else list(finished):
             calls = finished.get(stack, [])
             measured = gather(stack, calls, self.policy, self._together, self._memory)
-            learning = self._remembered.learning.setdefault(stack.name, Learning())
-            since = self._remembered.interval
-            looks[stack.name] = Look(measured, self.policy, learning, since, self._together)
+            own = self._remembered
+            learning = own.learning.setdefault(stack.name, Learning())
+            first = Evidence(measured.Q, learning, own.trust, own.interval)
+            looks[stack.name] = Look(measured, self.policy, first, self._together)
         self._say_unjudged(looks)
         return looks
 
@@ -177,8 +179,10 @@ class Sieve(Wrapped):
             return
         for name, decision in decisions.items():
             if decision.correction:
-                velocity.carry_on(self.optimizer, looks[name].correct(decision.correction))
+                added = looks[name].correct(decision.correction)
+                velocity.carry_on(self.optimizer, added, self._remembered.trust)
                 self.counts["corrected"] += 1
+        self._remembered.trust = min(decision.trust for decision in decisions.values())
         self._note(_verdicts(decisions))
 
     def _left_out(self, verdicts: dict[str, Verdict], take: Take) -> None:

@@ -16,7 +16,7 @@ class Snapshot:
     """Everything that `optimizer.step()` can change, bit for bit."""
 
     def __init__(self, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
+        self.optimizer = optimizer
         self._values = {one: one.detach().clone() for one in moving_parameters(optimizer)}
         self._state = {
             key: {name: _saved(value) for name, value in entry.items()}
@@ -32,7 +32,7 @@ class Snapshot:
         return self._values.get(parameter, parameter.detach())
 
     def restore(self) -> None:
-        state = self._optimizer.state
+        state = self.optimizer.state
         with torch.no_grad():
             for parameter, value in self._values.items():
                 parameter.copy_(value)
@@ -41,7 +41,7 @@ class Snapshot:
             for key, entry in self._state.items():
                 state[key].clear()
                 state[key].update({name: _restored(saved) for name, saved in entry.items()})
-            for group, saved_group in zip(self._optimizer.param_groups, self._groups, strict=True):
+            for group, saved_group in zip(self.optimizer.param_groups, self._groups, strict=True):
                 group.update({name: _restored(saved) for name, saved in saved_group.items()})
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from gradsieve.sieve.settings import OnSkip
 
-BUFFER, FIRST_MOMENT = "momentum_buffer", "exp_avg"
+Take = Callable[[], Any]
+BUFFER, FIRST_MOMENT, SECOND_MOMENT = "momentum_buffer", "exp_avg", "exp_avg_sq"
 
 
 def leave_out(optimizer: Optimizer, on_skip: OnSkip) -> None:
@@ -25,18 +29,77 @@ def leave_out(optimizer: Optimizer, on_skip: OnSkip) -> None:
                     velocity.mul_(factor)
 
 
-def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor]) -> None:
-    """Let the momentum buffers of SGD and RMSprop hold corrections as they hold steps.
+def at_rate(optimizer: Optimizer, share: float, take: Take) -> Take:
+    """A step at this share of each group's learning rate, which is as it was afterwards."""
+    if share == 1:
+        return take
 
-    Their update is −rate · buffer, so a correction c is −c/rate in the buffer, as in the velocity
-    of the core. A rate that falls takes it along. Adam's moments hold gradients only.
+    def step() -> Any:
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        try:
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                if rate is not None:
+                    group["lr"] = share * rate
+            return take()
+        finally:
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                if rate is not None:
+                    group["lr"] = rate
+
+    return step
+
+
+@torch.no_grad()
+def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor], share: float) -> None:
+    """Let the optimizer's momentum hold corrections as it holds steps.
+
+    In the core a correction is a part of the velocity, so the next update holds μ of it. Here it
+    enters the buffer that the step was made from, in that buffer's units: SGD and RMSprop step by
+    −rate · buffer, Adam by −rate · m̂ / (√v̂ + ε). A rate that falls takes it along. `share` is the
+    share of the learning rate that the step was made with.
     """
+    for group in optimizer.param_groups:
+        rate = share * float(group.get("lr", 0.0))
+        for parameter in group["params"]:
+            state = optimizer.state.get(parameter, {})
+            if rate <= 0 or parameter not in corrections:
+                continue
+            if isinstance(state.get(BUFFER), Tensor):
+                state[BUFFER].sub_(corrections[parameter] / rate)
+            elif isinstance(state.get(FIRST_MOMENT), Tensor) and SECOND_MOMENT in state:
+                scale = _adam_scale(state, group)
+                state[FIRST_MOMENT].sub_(corrections[parameter] * scale / rate)
+
+
+@torch.no_grad()
+def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor]) -> float:
+    """The length of the part of these steps that this gradient alone made, at the whole rate.
+
+    The rest is momentum, which holds earlier corrections too.
+    """
+    square = 0.0
     for group in optimizer.param_groups:
         rate = float(group.get("lr", 0.0))
         for parameter in group["params"]:
-            buffer = optimizer.state.get(parameter, {}).get(BUFFER)
-            if rate > 0 and parameter in corrections and isinstance(buffer, Tensor):
-                buffer.sub_(corrections[parameter] / rate)
+            if parameter in steps:
+                state = optimizer.state.get(parameter, {})
+                part = steps[parameter]
+                if isinstance(state.get(BUFFER), Tensor):
+                    part = rate * parameter.grad
+                elif isinstance(state.get(FIRST_MOMENT), Tensor) and SECOND_MOMENT in state:
+                    share = rate * (1 - group["betas"][0])
+                    part = share * parameter.grad / _adam_scale(state, group)
+                square += float(part.double().square().sum())
+    return math.sqrt(square)
+
+
+def _adam_scale(state: dict[str, Any], group: dict[str, Any]) -> Tensor:
+    """(√v̂ + ε) (1 − β₁ᵗ): a first moment of this size makes Adam's step −rate."""
+    first, second = group["betas"]
+    step = float(state["step"])
+    v = state.get(f"max_{SECOND_MOMENT}", state[SECOND_MOMENT])
+    scale: Tensor = ((v / (1 - second**step)).sqrt() + group["eps"]) * (1 - first**step)
+    return scale
 
 
 def _momentum(group: dict[str, Any]) -> float:
