@@ -1,5 +1,6 @@
 """A recipe: one value that is replaced in part, compared, stored, or refused."""
 
+import dataclasses
 import json
 import math
 
@@ -184,6 +185,7 @@ def test_settings_that_cannot_be_are_named(wrong, names):
 
 
 def test_every_setting_has_a_help_a_type_and_a_name_of_its_own():
+    assert [field.name for field in dataclasses.fields(gs.Recipe)] == list(PARTS)
     names = [name for group in PARTS.values() for name in rules(group)]
     assert len(set(names)) == len(names)
     assert not set(names) & set(PARTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -122,6 +122,3 @@ def _part_of(setting: str) -> str:
     raise InvalidArgument(
         f"{setting!r} is no setting of a recipe; {hint}it has {', '.join([*PARTS, *known])}"
     )
-
-
-assert [item.name for item in fields(Recipe)] == list(PARTS)

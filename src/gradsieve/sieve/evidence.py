@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
 
+from gradsieve.change import NormChange
 from gradsieve.sieve.learning import Learning
 from gradsieve.sieve.reasons import Reason
 
@@ -22,17 +22,6 @@ class Need(Enum):
     CHANGE = "the change that the proposal would make"
     SLOPE = "the derivative of Q by the weights"
     CONTRIBUTIONS = "each example's contribution to dS"
-
-
-class Change(Protocol):
-    """What an update does to the far gradient; `gradsieve.change.NormChange` is one."""
-
-    @property
-    def Q(self) -> float: ...
-    @property
-    def dS(self) -> float: ...
-    @property
-    def relative(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +41,7 @@ class Evidence:
     learning: Learning | None = None  # how the loss goes, for a policy that asks
     trust: float = 1.0  # the share of the learning rate that is used now
     since: int = 1  # updates since the last look
-    change: Change | None = None
+    change: NormChange | None = None
     slope: Slope | None = None
     contributions: tuple[float, ...] = ()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gradsieve.change import WINDOW, Estimator, NormChange
 from gradsieve.errors import InvalidArgument
 from gradsieve.settings import Settings, setting
 from gradsieve.sieve.auto import Auto
-from gradsieve.sieve.evidence import Change, Verdict
+from gradsieve.sieve.evidence import Verdict
 from gradsieve.sieve.hold import Hold
 from gradsieve.sieve.policy import Policy
 from gradsieve.sieve.select import Select
@@ -16,7 +17,6 @@ from gradsieve.sieve.skip import Skip
 from gradsieve.sieve.steer import Steer
 
 PolicyName = Literal["auto", "hold", "steer", "select", "skip"]
-Estimator = Literal["full", "frozen", "measured"]
 OnSkip = Literal["keep", "decay", "reset"]
 POLICIES: dict[PolicyName, type[Policy]] = {
     "auto": Auto,
@@ -52,7 +52,7 @@ class Sieve(Settings):
         None, "How many steps back is far; None is all of them.", least=1, whole=True, none=True
     )
     window: float = setting(
-        0.7, "The share of the horizon that slow Q averages, from its far end.", above=0, most=1
+        WINDOW, "The share of the horizon that slow Q averages, from its far end.", above=0, most=1
     )
     steer_rate: float = setting(
         0.02, "By how much a corrected update turns ln|far gradient| back.", above=0
@@ -99,6 +99,6 @@ class Sieve(Settings):
         """The safe range of Q: its own, or that of its policy."""
         return self.at_work().q_range
 
-    def judge(self, change: Change) -> Verdict:
+    def judge(self, change: NormChange) -> Verdict:
         """The verdict of Algorithm 1, as corrected, on an update that makes this change."""
         return Skip(self).judge(change.Q, change)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from gradsieve.sieve.evidence import Change, Decision, Evidence, Need, Verdict
+from gradsieve.change import NormChange
+from gradsieve.sieve.evidence import Decision, Evidence, Need, Verdict
 from gradsieve.sieve.policy import Policy
 from gradsieve.sieve.reasons import LEADS_AWAY, LEADS_BACK, Reason
 
@@ -25,7 +26,7 @@ class Skip(Policy):
     def decide(self, evidence: Evidence) -> Decision:
         return Decision(self.judge(evidence.Q, evidence.change))
 
-    def judge(self, Q: float, change: Change | None) -> Verdict:
+    def judge(self, Q: float, change: NormChange | None) -> Verdict:
         """The verdict on an update that makes this change; None where it was not needed."""
         dS = math.nan if change is None else change.dS
         relative = math.nan if change is None else change.relative

@@ -79,9 +79,10 @@ def train(
     (100, 'auto')
     """
     chosen = (recipe or recipes.recommended()).replaced(**settings)
-    if settings.get("stages") and not isinstance(task, AnyLength):
+    stages = chosen.curriculum.stages
+    if stages and {"stages", "curriculum"} & set(settings) and not isinstance(task, AnyLength):
         raise InvalidArgument(
-            f"stages is {settings['stages']}; the task {task.name} cannot be drawn over other "
+            f"stages is {stages}; the task {task.name} cannot be drawn over other "
             "lengths: it needs a method of_length(length), as the tasks of gradsieve.tasks have"
         )
     where = Path(folder) if folder is not None else None

@@ -14,6 +14,7 @@ from gradsieve.change import norm_change, slow_factor
 from gradsieve.flow import Flow, propagate
 from gradsieve.network import Array
 from gradsieve.training.data import Stacked
+from gradsieve.training.progress import finite
 from gradsieve.training.step import Stepper
 
 SATURATED = 0.9
@@ -28,7 +29,7 @@ def log10_norms(flow: Flow) -> Array:
 
 
 def lags(length: int, most: int = 48) -> Array:
-    """Lags 0 … length−1, evenly spread, at most so many."""
+    """At most `most` lags, spread evenly over 0 … length−1."""
     return np.unique(np.linspace(0, length - 1, min(most, length)).round().astype(int))
 
 
@@ -56,8 +57,8 @@ def probe(stepper: Stepper, validation: Stacked) -> Probe:
     predicted, measured = _prediction(stepper)
     return Probe(
         lags=[int(lag) for lag in chosen],
-        log10_norm=[_finite(float(norms[-1 - lag])) for lag in chosen],
-        slow_Q=[_finite(slow_factor(flow, int(lag))) if lag else 0.0 for lag in chosen],
+        log10_norm=[finite(float(norms[-1 - lag])) for lag in chosen],
+        slow_Q=[finite(slow_factor(flow, int(lag))) if lag else 0.0 for lag in chosen],
         activation_mean=float(size.mean()),
         activation_median=float(np.median(size)),
         saturated=float((size > SATURATED).mean()),
@@ -78,9 +79,5 @@ def _prediction(stepper: Stepper) -> tuple[float | None, float | None]:
         norm_change(before, net.like(applied), horizon, estimator)
         for estimator in ("full", "measured")
     )
-    predicted, measured = (_finite(change.relative) for change in changes)
+    predicted, measured = (finite(change.relative) for change in changes)
     return predicted, measured
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
