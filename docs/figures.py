@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import gradsieve as gs
-from gradsieve.experiments.agreement import Watched
-from gradsieve.training import Settings, run_one
+from gradsieve.experiments.agreement import Watch
+from gradsieve.training import Extension, Job, run_one
 from gradsieve.training.probe import lags, log10_norms
 
 VARIANCES = (0.005, 0.01, 0.02)
-PROTOCOL = Settings(
+PROTOCOL = gs.recipes.paper("off").replaced(
     learning_rate=1e-3,
     clip=1.0,
     epochs=40,
@@ -111,9 +111,9 @@ def histories() -> dict[str, dict[str, Any]]:
     """One network trained with clipping alone, and with clipping and a sieve that steers."""
     net, task = initial()
     found = {}
-    sieves = {"clipping alone": None, "clipping and sieve": gs.Sieve((-2.0, 0.5), policy="steer")}
+    sieves = {"clipping alone": None, "clipping and sieve": gs.Sieve("steer", (-2.0, 0.5))}
     for name, sieve in sieves.items():
-        run = run_one(net.astype(np.float32), task, replace(PROTOCOL, sieve=sieve))
+        run = run_one(net.astype(np.float32), Job(task, PROTOCOL.replaced(sieve=sieve)))
         found[name] = {"history": run.history, "test_accuracy": run.test_accuracy}
     return found
 
@@ -160,18 +160,13 @@ def reach_in_training(look: Look) -> Figure:
 @cache
 def agreement() -> np.ndarray[Any, Any]:
     """(updates, 4): count, frozen, full and measured change, as the paper trains, every 20th."""
-    steppers: list[Watched] = []
-
-    def watched(net: gs.SRN, settings: Settings) -> Watched:
-        steppers.append(Watched(net, settings))
-        return steppers[-1]
-
+    watch = Watch()
     net, task = initial()
-    settings = replace(
-        PROTOCOL, learning_rate=1e-5, clip=None, epochs=60, validate_every=20, probe_every=0
+    recipe = PROTOCOL.replaced(
+        learning_rate=1e-5, clip=None, epochs=60, validate_every=20, probe_every=0
     )
-    run_one(net.astype(np.float32), task, settings, stepper=watched)
-    return np.array(steppers[0].seen)
+    run_one(net.astype(np.float32), Job(task, recipe, extension=Extension(observe=watch)))
+    return np.array(watch.seen)
 
 
 def predictions(look: Look) -> Figure:

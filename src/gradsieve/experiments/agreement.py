@@ -20,7 +20,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from gradsieve.change import norm_change
+from gradsieve.change import Estimator, norm_change
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.figures import BLUE, ORANGE, STYLE, save
 from gradsieve.experiments.search import Arm
@@ -32,7 +32,6 @@ from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.flow import propagate
 from gradsieve.network import SRN, Array
-from gradsieve.sieve.settings import Estimator
 from gradsieve.training import Extension, Outcome, Stepper
 from gradsieve.training.run import run_one
 
