@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import figures  # noqa: E402
+import settings_tables  # noqa: E402
 
 import gradsieve  # noqa: E402
 
@@ -40,10 +41,9 @@ autodoc_type_aliases = {
         "Estimator",
         "Measure",
         "Convention",
-        "Policy",
-        "Orientation",
+        "PolicyName",
         "OnSkip",
-        "Task",
+        "Problem",
     )
 }
 napoleon_google_docstring = True
@@ -79,6 +79,8 @@ def plain_aliases(
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("builder-inited", lambda app: figures.draw(HERE / "_build" / "figures"))
+    made = HERE / "_build" / "figures"
+    app.connect("builder-inited", lambda app: figures.draw(made))
+    app.connect("builder-inited", lambda app: settings_tables.write(made))
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
     app.connect("autodoc-process-signature", plain_aliases)

@@ -30,7 +30,7 @@ class Example(Settings):
         ({"share": "0.5"}, "share is '0.5'"),
         ({"share": True}, "share is True"),
         ({"share": None}, "share is None"),
-        ({"count": 0}, "count is 0; it must be a whole number at least 1, or None"),
+        ({"count": 0}, "count is 0; it must be a whole number of at least 1, or None"),
         ({"count": 1.5}, "count is 1.5"),
         ({"limit": -math.inf}, "limit is -inf"),
         ({"limit": math.nan}, "limit is nan"),

@@ -57,7 +57,7 @@ class Rule:
         else:
             bounds = (
                 ("above", self.above),
-                ("at least", self.least),
+                ("of at least", self.least),
                 ("below", self.below),
                 ("at most", self.most),
             )
