@@ -7,13 +7,15 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/gradsieve/kernel/*.?pp src/gradsieve/kernel/src/*)
 
-.PHONY: help demo test lint types bench docs sanitize wheel clean
+.PHONY: help demo test lint types bench docs fuzz faults sanitize wheel clean
 
 help:
 	@echo "make demo      train networks with the sieve off and on, and compare (3 minutes)"
 	@echo "make test      every test, the linter and the type checker"
 	@echo "make bench     what an update costs, against PyTorch and JAX"
 	@echo "make docs      the documentation, as HTML under docs/_build"
+	@echo "make fuzz      fifty times as many damaged files as the tests have (an hour)"
+	@echo "make faults    a thousand kills, full disks, two writers (an hour)"
 	@echo "make sanitize  the kernel's tests under the address and undefined-behaviour sanitizers"
 
 $(BIN)/python:
@@ -51,6 +53,12 @@ bench: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+fuzz: $(VENV)/dev.stamp
+	GRADSIEVE_FUZZ=$${GRADSIEVE_FUZZ:-50} $(BIN)/pytest -n 2 -k mutants tests
+
+faults: $(VENV)/dev.stamp
+	GRADSIEVE_FAULTS=$${GRADSIEVE_FAULTS:-1000} $(BIN)/pytest -n 2 --dist loadgroup tests/faults
 
 sanitize: $(VENV)/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/sanitize.sh

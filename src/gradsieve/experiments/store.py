@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS runs (
     checksum TEXT
 ) STRICT
 """
+UNREADABLE = (sqlite3.Error, UnicodeError)  # SQLite's own messages may quote damaged bytes
 COLUMNS = ["key", "config", "row", "checksum"]
 
 
@@ -40,7 +41,7 @@ class Store:
             if path.exists():
                 check_file(path)
             self._open(sqlite3.connect(path, timeout=60))
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *UNREADABLE) as error:
             raise InvalidFile(f"{path}: cannot be used as a store ({error})") from error
 
     @classmethod
@@ -56,7 +57,7 @@ class Store:
                 original.backup(copy)
                 original.close()
             store._open(copy)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, *UNREADABLE) as error:
             raise InvalidFile(f"{path}: cannot be used as a store ({error})") from error
         return store
 
@@ -79,7 +80,7 @@ class Store:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", (*texts, _checksum(*texts))
                 )
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise GradsieveError(f"{self.path}: cannot be written ({error})") from error
 
     def get(self, config: RunConfig) -> dict[str, Any] | None:
@@ -107,10 +108,12 @@ class Store:
         try:
             query = f"SELECT {', '.join(COLUMNS)} FROM runs {where}"
             found = self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise InvalidFile(f"{self.path}: cannot be read as a store ({error})") from error
         rows = []
         for key, config, row, checksum in found:
+            if not all(isinstance(text, str) for text in (key, config, row)):
+                raise self._damaged(key, "it holds no text")
             if checksum is not None and checksum != _checksum(key, config, row):
                 raise self._damaged(key, "its checksum does not match")
             rows.append((key, config, parse_object(f"{self.path}, row {key}", row)))
