@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gradsieve import tasks
 from gradsieve.errors import InvalidArgument
 
-EVERY = list(itertools.product(tasks.NAMES, tasks.CONVENTIONS))
+EVERY = list(itertools.product(tasks.PAPERS, tasks.CONVENTIONS))
 every_task = pytest.mark.parametrize(("name", "convention"), EVERY)
 
 
@@ -91,12 +91,12 @@ def test_the_same_seed_gives_the_same_sequences_on_every_platform(name, conventi
 @pytest.mark.parametrize(
     ("name", "convention", "lengths"),
     [
-        *((name, "author", {100}) for name in tasks.NAMES),
+        *((name, "author", {100}) for name in tasks.PAPERS),
         ("adding", "pascanu", set(range(100, 110))),
         ("multiplication", "pascanu", set(range(100, 110))),
         ("temporal_order", "pascanu", {100}),
         ("temporal_order_3bit", "pascanu", {100}),
-        *((name, "hochreiter", set(range(100, 111))) for name in tasks.NAMES),
+        *((name, "hochreiter", set(range(100, 111))) for name in tasks.PAPERS),
     ],
 )
 def test_lengths_are_all_those_of_the_convention(name, convention, lengths):

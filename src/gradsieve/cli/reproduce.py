@@ -36,6 +36,7 @@ class Name(StrEnum):
     ablation = "ablation"
     rescue = "rescue"
     beyond = "beyond"
+    trials = "trials"
     all = "all"
 
 
@@ -67,7 +68,9 @@ def reproduce(
     lengths: Annotated[list[int] | None, typer.Option(help="Only these lengths.")] = None,
     arms: Annotated[
         list[str] | None,
-        typer.Option(help="Only these arms, by their names in the tables, e.g. clip."),
+        typer.Option(
+            help="Only these arms, or trials, by their names in the tables, e.g. clipping."
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at a time; this machine's cores by default.")

@@ -10,11 +10,12 @@ from gradsieve.experiments import (
     figure2,
     rescue,
     table1,
+    trials,
 )
 from gradsieve.experiments.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (figure1, figure2, agreement, table1, ablation, rescue, beyond)
+    for module in (figure1, figure2, agreement, table1, ablation, rescue, beyond, trials)
 }
-ARMS = tuple(dict.fromkeys(arm.name for study in STUDIES.values() for arm in study.arms))
+ARMS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.names))

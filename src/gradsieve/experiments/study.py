@@ -61,6 +61,12 @@ class Study:
     write: Write
     plan: Plan = nothing
     arms: tuple[Arm, ...] = ()
+    parts: tuple[str, ...] = ()  # what else than arms can be asked for
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `--arms` may ask of this study."""
+        return (*(arm.name for arm in self.arms), *self.parts)
 
 
 def planned(

@@ -1,4 +1,4 @@
-"""What to learn: four problems whose answer lies far back in the sequence.
+"""What to learn: problems whose answer lies far back in the sequence.
 
 >>> from gradsieve import tasks
 >>> task = tasks.temporal_order(length=100)
@@ -6,7 +6,7 @@
 >>> u.shape, t.shape
 ((100, 10, 6), (10,))
 
-Each comes in three conventions, and a score can only be compared within one:
+The paper's four come in three conventions, and a score can only be compared within one:
 
 >>> for convention in tasks.CONVENTIONS:
 ...     task = tasks.by_name("adding", length=100, convention=convention)
@@ -22,7 +22,10 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.tasks._conventions import CONVENTIONS, Convention
 from gradsieve.tasks._task import Task
 from gradsieve.tasks.adding import adding
+from gradsieve.tasks.copy_memory import copy_memory
+from gradsieve.tasks.memorization import memorization
 from gradsieve.tasks.multiplication import multiplication
+from gradsieve.tasks.random_permutation import random_permutation
 from gradsieve.tasks.temporal_order import temporal_order
 from gradsieve.tasks.temporal_order_3bit import temporal_order_3bit
 
@@ -31,8 +34,12 @@ __all__ = [
     "multiplication",
     "temporal_order",
     "temporal_order_3bit",
+    "copy_memory",
+    "memorization",
+    "random_permutation",
     "by_name",
     "NAMES",
+    "PAPERS",
     "CONVENTIONS",
     "Convention",
     "Task",
@@ -40,7 +47,13 @@ __all__ = [
 
 _REGRESSION = {"adding": adding, "multiplication": multiplication}
 _CLASSIFICATION = {"temporal_order": temporal_order, "temporal_order_3bit": temporal_order_3bit}
-NAMES: tuple[str, ...] = (*_REGRESSION, *_CLASSIFICATION)
+_OTHERS = {
+    "copy_memory": copy_memory,
+    "memorization": memorization,
+    "random_permutation": random_permutation,
+}
+PAPERS: tuple[str, ...] = (*_REGRESSION, *_CLASSIFICATION)  # the paper's, in three conventions
+NAMES: tuple[str, ...] = (*PAPERS, *_OTHERS)
 
 
 def by_name(
@@ -52,10 +65,16 @@ def by_name(
     """The task of this name; a task's own name, length, convention and tolerance give it back."""
     if name in _REGRESSION:
         return _REGRESSION[name](length, convention, tolerance)
-    if name not in _CLASSIFICATION:
+    if name not in NAMES:
         raise InvalidArgument(f"task is {name!r}; it may be {', '.join(map(repr, NAMES))}")
     if tolerance is not None:
         raise InvalidArgument(
             f"tolerance is {tolerance}; {name} has classes, so it must be left out (None)"
         )
-    return _CLASSIFICATION[name](length, convention)
+    if name in _CLASSIFICATION:
+        return _CLASSIFICATION[name](length, convention)
+    if convention != "author":
+        raise InvalidArgument(
+            f"convention is {convention!r}; {name} has one form only, so it must be left out"
+        )
+    return _OTHERS[name](length)

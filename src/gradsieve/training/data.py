@@ -101,7 +101,10 @@ def draw_stage(task: Problem, net: SRN, length: int, count: int, seed: int) -> S
 def _drawn(task: Problem, net: SRN, count: int, seed: int, part: int) -> Stacked:
     part_seed = np.random.SeedSequence(seed).generate_state(3)[part]
     u, t, starts = task.sample_with_starts(count, int(part_seed))
-    return _checked(Stacked(u.transpose(1, 0, 2), t, starts), net)
+    drawn = Stacked(u.transpose(1, 0, 2), t, starts)
+    if drawn.per_step:  # drawn time first
+        drawn = Stacked(drawn.u, np.swapaxes(t, 0, 1), starts)
+    return _checked(drawn, net)
 
 
 def _checked(part: Stacked, net: SRN) -> Stacked:
