@@ -83,7 +83,7 @@ def check_command(words: list[str]) -> None:
     name, *arguments = words or ["--help"]
     if name.startswith("-"):
         return
-    chosen = command.commands.get(name)  # type: ignore[attr-defined]
+    chosen = command.get_command(None, name)  # type: ignore[attr-defined]
     assert chosen is not None, f"gradsieve has no command {name!r}"
     if "--help" not in arguments:
         chosen.make_context(name, arguments)
