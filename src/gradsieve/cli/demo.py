@@ -7,9 +7,8 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -26,8 +25,7 @@ LABELS = ("off", "on")
 HIDDEN = 100
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How large a demo is."""
 
     length: int
