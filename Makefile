@@ -7,16 +7,23 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/gradsieve/kernel/*.?pp src/gradsieve/kernel/src/*)
 
-.PHONY: help demo test lint types bench docs fuzz faults sanitize wheel clean
+.PHONY: help demo quick test test-lowest lint types bench docs fuzz faults sanitize wheel clean
 
 help:
-	@echo "make demo      train networks with the sieve off and on, and compare (3 minutes)"
+	@echo "make demo      train networks with the sieve off and on, compare, write a report (minutes)"
+	@echo "make quick     the same with fewer networks and shorter sequences (half a minute)"
 	@echo "make test      every test, the linter and the type checker"
 	@echo "make bench     what an update costs, against PyTorch and JAX"
 	@echo "make docs      the documentation, as HTML under docs/_build"
 	@echo "make fuzz      fifty times as many damaged files as the tests have (an hour)"
 	@echo "make faults    a thousand kills, full disks, two writers (an hour)"
 	@echo "make sanitize  the kernel's tests under the address and undefined-behaviour sanitizers"
+	@echo "make wheel     a wheel for this machine under dist"
+	@echo "make clean     remove .venv and everything built"
+	@echo
+	@echo "After the first of them, this network learns in seconds:"
+	@echo "  $(BIN)/gradsieve train temporal_order --length 50 --epochs 40 --output runs/first"
+	@echo "  $(BIN)/gradsieve report runs/first --output report.html"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("gradsieve needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -36,6 +43,9 @@ $(VENV)/dev.stamp: $(BIN)/python $(SOURCES)
 
 demo: $(VENV)/core.stamp
 	$(BIN)/gradsieve demo
+
+quick: $(VENV)/core.stamp
+	$(BIN)/gradsieve demo --quick
 
 test: $(VENV)/dev.stamp lint types
 	$(BIN)/pytest -n 2 --dist loadgroup

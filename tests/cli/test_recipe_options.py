@@ -65,16 +65,7 @@ def test_every_setting_can_be_given(option):
         text, value = False, False
     assert option.read(text) == value
     words = ["--no-reset-velocity"] if option.is_switch else [option.dashed, text]
-    recipe = called(*words)
-    expected = {"start": recipe.start, "sieve": recipe.sieve}.get(option.name)
-    if option.name in NAMED_PARTS:
-        assert recipe == recipes.recommended().replaced(**{option.name: value})
-        assert expected is not None
-    else:
-        assert recipe == recipes.recommended().replaced(**{option.setting: value})
-
-
-NAMED_PARTS = ("sieve", "start")
+    assert called(*words) == recipes.recommended().replaced(**{option.name: value})
 
 
 def test_a_part_is_named_before_its_other_settings_are_replaced():

@@ -62,7 +62,8 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def gradsieve(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which.")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_say_version, help="Print the version."),
     ] = False,
 ) -> None:
     """See how far back a recurrent network can learn, and keep that reach while it trains.

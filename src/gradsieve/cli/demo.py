@@ -7,9 +7,8 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -26,8 +25,7 @@ LABELS = ("off", "on")
 HIDDEN = 100
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How large a demo is."""
 
     length: int
@@ -69,7 +67,8 @@ def demo(
     size = Size(length or usual.length, networks or usual.networks, epochs or usual.epochs)
     folder = output or Path("runs") / time.strftime("demo-%Y%m%d-%H%M%S")
     runs = _train(size, folder, jobs or os.cpu_count() or 1)
-    report = write_report([folder], folder / "report.html", title="gradsieve demo")
+    made = [folder / f"{label}-{network}" for label in LABELS for network in range(size.networks)]
+    report = write_report(made, folder / "report.html", title="gradsieve demo")
     if as_json:
         outcome = {label: [run.result() for run in runs[label]] for label in LABELS}
         print(json.dumps(outcome | {"report": str(report)}))

@@ -35,8 +35,6 @@ MERGES: dict[str, Merge] = {
     "Q": _mean,
     "Q_min": min,
     "Q_max": max,
-    "dS": _mean,
-    "relative": _mean,
     "kept": _mean,
     "stalls": sum,
     "nonfinite": sum,

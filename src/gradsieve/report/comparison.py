@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from gradsieve.experiments.statistics import paired_p_value
+from gradsieve.report.corrections import Corrections, corrections
 from gradsieve.report.runs import RecordedRun
 from gradsieve.settings import plain
 
@@ -47,6 +48,19 @@ class Variant:
     @property
     def finished(self) -> bool:
         return all(run.result is not None for run in self.runs)
+
+    @cached_property
+    def corrections(self) -> Corrections:
+        """What the sieve did in its runs."""
+        return corrections(run.epochs for run in self.runs)
+
+    def total(self, name: str) -> float:
+        """The sum over all records of a number."""
+        return sum(value for run in self.runs for value in run.column(name) if value is not None)
+
+    def ended(self, name: str) -> float:
+        """The sum over runs of a number that counts from the beginning of each."""
+        return sum(run.last(name) or 0 for run in self.runs)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ class Corrections:
     between: int  # updates that lie there, over all runs
     reasons: Counter[str]
 
+    @property
+    def share(self) -> float:
+        """The share of all updates that were corrected."""
+        return self.corrected / max(1, self.updates)
+
     def __str__(self) -> str:
         """In words: "corrected 29 % of updates between 2,000 and 9,000"."""
         said = []

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from gradsieve.report.advice import ABOVE_CHANCE, SOLVED, advice, solved
 from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
-from gradsieve.report.corrections import corrections
 from gradsieve.report.runs import SLOW, RecordedRun, finite
 
 UNLIKELY = 0.05
@@ -192,15 +191,15 @@ def _times(power: float) -> str:
 
 
 def _sieved(variant: Variant) -> str:
-    done = corrections(run.epochs for run in variant.runs)
+    done = variant.corrections
     if not done.updates:
         return ""
     reasons = "; ".join(
         f"“{reason}” {percent(count / done.updates)}"
         for reason, count in done.reasons.most_common(MOST_REASONS)
     )
-    stalls = _total(variant.runs, "stalls")
-    stalled = f" It stalled {stalls} times." if stalls else ""
+    stalls = variant.total("stalls")
+    stalled = f" It stalled {stalls:g} times." if stalls else ""
     return f"The sieve {done} (reasons: {reasons}).{stalled}"
 
 
@@ -213,10 +212,6 @@ def _next(experiment: Experiment) -> str:
     unsolved = sum(not solved(run) for run in best.runs)
     those = "" if len(best.runs) == 1 else f"{unsolved} of {len(best.runs)} with “{best.name}”: "
     return f"What to try next: {those}{advised.most_common(1)[0][0]}."
-
-
-def _total(runs: tuple[RecordedRun, ...] | list[RecordedRun], name: str) -> int:
-    return sum(int(value) for run in runs for value in run.column(name) if value is not None)
 
 
 def _predicted(experiment: Experiment) -> str:
@@ -240,12 +235,12 @@ def _predicted(experiment: Experiment) -> str:
 
 
 def _broken(experiment: Experiment) -> str:
-    nonfinite = _total(experiment.runs, "nonfinite")
+    nonfinite = sum(variant.total("nonfinite") for variant in experiment.variants)
     damaged = sum(run.damaged_lines for run in experiment.runs)
     said = []
     if nonfinite:
         said.append(
-            f"{nonfinite} minibatches had a loss or gradient that was not finite; they were not "
+            f"{nonfinite:g} minibatches had a loss or gradient that was not finite; they were not "
             "applied."
         )
     if damaged:

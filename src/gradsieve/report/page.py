@@ -47,7 +47,7 @@ SCRIPTS = (
 )
 MOST_NUMBERS = 300_000  # of all runs together: about 2 MB of JSON
 POINT_NUMBERS = 16  # in a record of the history, about
-PROBE_NUMBERS = 54  # in a probe: 48 lags and the rest
+PROBE_NUMBERS = 102  # in a probe: two at each of 48 lags, and the rest
 
 _environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(HERE / "assets"),
@@ -99,11 +99,7 @@ def content(runs: Sequence[RecordedRun]) -> Content:
     """The page's words and numbers."""
     groups = experiments(runs)
     findings = _environment.get_template("findings.html.j2").render(
-        pairs=[(group, finding(group)) for group in groups],
-        total=_total,
-        ended=_ended,
-        corrected=_corrected,
-        solved=SOLVED,
+        pairs=[(group, finding(group)) for group in groups], solved=SOLVED
     )
     settings = _environment.get_template("settings.html.j2").render(
         runs=runs, recreated=_recreated(groups), **_settings(runs)
@@ -195,21 +191,6 @@ def _recreated(groups: Sequence[Experiment]) -> list[tuple[str, str]]:
         for name, variant in variants
         if (lines := recreate(variant.runs[0])) is not None
     ]
-
-
-def _total(runs: Sequence[RecordedRun], name: str) -> float:
-    return sum(value for run in runs for value in run.column(name) if value is not None)
-
-
-def _ended(runs: Sequence[RecordedRun], name: str) -> float:
-    """The sum over runs of a number that counts from the beginning of each."""
-    return sum(run.last(name) or 0 for run in runs)
-
-
-def _corrected(runs: Sequence[RecordedRun]) -> float | None:
-    """The share of all updates that the sieve corrected; None without a sieve."""
-    done = corrections(run.epochs for run in runs)
-    return done.corrected / done.updates if done.updates and runs[0].recipe.sieve else None
 
 
 def _settings(runs: Sequence[RecordedRun]) -> dict[str, Any]:

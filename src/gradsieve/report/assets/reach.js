@@ -118,12 +118,13 @@ function reach({ run, raw }, colours) {
       ],
       grid: { top: 12, bottom: 60 },
       legend: { show: false },
-      xAxis: { type: "category", data: epoch, name: "epoch", splitArea: { show: false } },
+      xAxis: { type: "category", data: epoch, name: "epoch", splitLine: { show: false } },
       yAxis: {
         type: "category",
         data: lags,
         name: "steps back",
         nameGap: 36,
+        splitLine: { show: false },
         axisLabel: { interval: Math.ceil(lags.length / 10) - 1 },
       },
       visualMap: {
