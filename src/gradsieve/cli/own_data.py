@@ -20,7 +20,7 @@ import typer
 
 from gradsieve.data import MAX_VALUES, Columns, KindChoice, PerChoice, Sequences, read
 from gradsieve.errors import InvalidArgument
-from gradsieve.model import Model
+from gradsieve.model import Answers
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Table:
             max_values=self.max_values,
         )
 
-    def read_for(self, model: Model, path: Path | None) -> Sequences | None:
+    def read_for(self, model: Answers, path: Path | None) -> Sequences | None:
         """The sequences of a file with targets as the network has them; None without a file."""
         if path is None:
             return None
