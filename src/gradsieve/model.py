@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 
-from gradsieve.data import Missing, Scaling, Sequences, filled
+from gradsieve.data import Preparation, Scaling, Sequences, filled
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.flow import Engine, predict
 from gradsieve.network import SRN, Array
@@ -28,6 +28,7 @@ class Answers(ABC):
     classes: tuple[str, ...] | None
     features: tuple[str, ...]
     per_step: bool
+    preparation: Preparation
 
     @property
     @abstractmethod
@@ -93,7 +94,7 @@ class Model(Answers):
     features: tuple[str, ...]
     per_step: bool = False
     equal_lengths: bool = False  # whether it was trained on sequences of one length
-    missing: Missing = "refuse"  # what stands in the place of a missing input
+    preparation: Preparation = Preparation()  # of the training data, and of all that follows
     longest: int | None = None  # steps of the longest training sequence
 
     @classmethod
@@ -118,7 +119,7 @@ class Model(Answers):
     def outputs(self, data: Sequences, engine: Engine = "native") -> Array:
         """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
         self.check_inputs(data)
-        data = filled(data, self.missing, self.scaling.mean)
+        data = filled(data, self.preparation.missing, self.scaling.mean)
         scaled = replace(data, values=self.scaling.inputs(data.values))
         found: Array = np.empty(
             (int(data.offsets[-1]) if self.per_step else data.count, self.net.outputs)
@@ -142,7 +143,7 @@ class Model(Answers):
             "features": list(self.features),
             "per_step": self.per_step,
             "equal_lengths": self.equal_lengths,
-            "missing": self.missing,
+            "preparation": self.preparation.as_dict(),
             "longest": self.longest,
         }
         self.net.save(path, {"model": saved} | (extra or {}))
@@ -155,7 +156,7 @@ class Model(Answers):
             return cls.of(net)
         try:
             return cls._from_json(net, saved)
-        except (InvalidFile, TypeError, KeyError, AttributeError) as error:
+        except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
             raise InvalidFile(
                 f"{path}: what was saved with the network is damaged ({error})"
             ) from (error)
@@ -171,9 +172,7 @@ class Model(Answers):
         ):
             if len(values) != size or not all(isinstance(value, str) for value in values):
                 raise InvalidFile(f"{name} must be {size} names")
-        missing, longest = saved.get("missing", "refuse"), saved.get("longest")
-        if missing not in get_args(Missing):
-            raise InvalidFile(f"missing is {missing!r}; it may be {', '.join(get_args(Missing))}")
+        longest = saved.get("longest")
         if not (longest is None or (type(longest) is int and longest > 0)):
             raise InvalidFile(f"longest is {longest!r}; it must be a number of steps")
         return cls(
@@ -183,7 +182,7 @@ class Model(Answers):
             features=tuple(features),
             per_step=bool(saved["per_step"]),
             equal_lengths=bool(saved["equal_lengths"]),
-            missing=missing,
+            preparation=Preparation.from_dict(saved.get("preparation", {})),
             longest=longest,
         )
 

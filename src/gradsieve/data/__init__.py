@@ -6,7 +6,8 @@ scaling = gradsieve.data.Scaling.of(parts.train)  # learned on the training part
 """
 
 from gradsieve.data._long_form import Columns
-from gradsieve.data._missing import Missing, filled
+from gradsieve.data._missing import filled
+from gradsieve.data._preparation import Missing, Preparation
 from gradsieve.data._read import ENDINGS, MAX_VALUES, read
 from gradsieve.data._scaling import Scaling
 from gradsieve.data._sequences import Batch, Kind, Sequences, from_arrays
@@ -23,6 +24,7 @@ __all__ = [
     "Kind",
     "KindChoice",
     "Parts",
+    "Preparation",
     "PerChoice",
     "Scaling",
     "Sequences",

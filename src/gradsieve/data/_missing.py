@@ -6,15 +6,13 @@ Every choice looks at the past only, so that a device that sees one step at a ti
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
+from gradsieve.data._preparation import Missing
 from gradsieve.data._sequences import Sequences
 from gradsieve.errors import InvalidArgument
 from gradsieve.network import Array
-
-Missing = Literal["refuse", "mean", "last"]
 
 
 def filled(data: Sequences, missing: Missing, mean: Array) -> Sequences:

@@ -106,7 +106,7 @@ def diagnose(
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     seen = _noise(model, steps, generator) if data is None else _sample(model, data, generator)
-    seen = filled(seen, model.missing, model.scaling.mean)
+    seen = filled(seen, model.preparation.missing, model.scaling.mean)
     u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)
     flow = backpropagate(model.net, u, t, engine, starts).of_last_step()
     if not np.isfinite(flow.scaled_deltas).all():

@@ -57,7 +57,7 @@ def to_c(model: Model | Portable, name: str = "network", weights: WeightFormat =
     template = environment.from_string(
         files("gradsieve.export").joinpath("c_header.jinja").read_text(encoding="utf-8")
     )
-    scaled = not is_identity(network)
+    scaled, interval = not is_identity(network), network.preparation.interval
     return template.render(
         name=name,
         NAME=name.upper(),
@@ -75,6 +75,7 @@ def to_c(model: Model | Portable, name: str = "network", weights: WeightFormat =
         missing_words=MISSING[network.missing],
         drift_words=DRIFT[network.cell],
         longest=network.longest,
+        interval=interval and f"{interval:.9g}",
         footprint=footprint(network, weights),
         mean=floats(scaling.mean),
         inverse_spread=floats(1 / scaling.spread),

@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from gradsieve.data import Missing, Scaling
+from gradsieve.data import Missing, Preparation, Scaling
 from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile
 from gradsieve.export._portable import Cell, Layer, Portable, portable
 from gradsieve.files import parse_object, read_file
@@ -160,7 +160,7 @@ def from_tensors(arrays: Mapping[str, Array], asked: Description) -> Portable:
         classes=None if classes is None else tuple(map(str, classes)),
         features=tuple(asked.inputs or (f"input {number + 1}" for number in range(inputs))),
         per_step=asked.per == "step",
-        missing=asked.missing,
+        preparation=Preparation(missing=asked.missing),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.data import Missing, Scaling, Sequences, filled
+from gradsieve.data import Missing, Preparation, Scaling, Sequences, filled
 from gradsieve.errors import InvalidArgument
 from gradsieve.model import Answers, Model
 from gradsieve.network import Array, Output
@@ -57,7 +57,7 @@ class Portable(Answers):
     features: tuple[str, ...]
     per_step: bool = False
     equal_lengths: bool = False
-    missing: Missing = "refuse"
+    preparation: Preparation = Preparation()
     longest: int | None = None
 
     def __post_init__(self) -> None:
@@ -99,6 +99,10 @@ class Portable(Answers):
     @property
     def outputs_each(self) -> int:
         return len(self.b_out)
+
+    @property
+    def missing(self) -> Missing:
+        return self.preparation.missing
 
     @property
     def matrices(self) -> list[Array]:
@@ -191,6 +195,6 @@ def portable(model: Model | Portable) -> Portable:
         features=model.features,
         per_step=model.per_step,
         equal_lengths=model.equal_lengths,
-        missing=model.missing,
+        preparation=model.preparation,
         longest=model.longest,
     )
