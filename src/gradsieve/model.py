@@ -8,12 +8,13 @@ saved without any of this is a model with no scaling.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from gradsieve.data import Scaling, Sequences
+from gradsieve.data import Preparation, Scaling, Sequences, filled
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.flow import Engine, predict
 from gradsieve.network import SRN, Array
@@ -21,8 +22,70 @@ from gradsieve.network import SRN, Array
 PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
 
 
+class Answers(ABC):
+    """A network that answers raw sequences in the names of the data."""
+
+    classes: tuple[str, ...] | None
+    features: tuple[str, ...]
+    per_step: bool
+    preparation: Preparation
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def outputs_each(self) -> int:
+        """How many classes or values an answer has."""
+
+    @abstractmethod
+    def outputs(self, data: Sequences) -> Array:
+        """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
+
+    def check_inputs(self, data: Sequences) -> None:
+        """Refuse data that the network cannot take."""
+        if data.inputs != self.inputs:
+            raise InvalidArgument(
+                f"the data has {data.inputs} inputs ({', '.join(data.features[:8])}); the network "
+                f"takes {self.inputs} ({', '.join(self.features[:8])})"
+            )
+
+    def targets_of(self, data: Sequences) -> Array:
+        """The data's targets in this model's numbering of classes."""
+        self.check_inputs(data)
+        if (data.classes is None) != (self.classes is None) or data.per_step != self.per_step:
+            raise InvalidArgument(
+                f"the data is for {data.kind} {_per(data.per_step)}; the network was made for "
+                f"{'regression' if self.classes is None else 'classification'} "
+                f"{_per(self.per_step)}"
+            )
+        if data.classes is None or self.classes is None:
+            if data.outputs != self.outputs_each:
+                raise InvalidArgument(
+                    f"the data has {data.outputs} targets; the network gives {self.outputs_each}"
+                )
+            return data.targets
+        known = {name: number for number, name in enumerate(self.classes)}
+        used = [name for name, count in data.class_counts().items() if count]
+        unknown = [name for name in used if name not in known]
+        if unknown:
+            raise InvalidArgument(
+                f"the data has class {unknown[0][:60]!r}; the network knows "
+                f"{', '.join(name[:60] for name in self.classes[:20])}"
+            )
+        return np.array([known.get(name, -1) for name in data.classes])[data.targets]
+
+    def score(self, data: Sequences) -> float:
+        """Accuracy, or R² in regression, on these sequences."""
+        targets, outputs = self.targets_of(data), self.outputs(data)
+        if self.classes is not None:
+            return float((outputs.argmax(axis=1) == targets).mean())
+        return r_squared(outputs, targets)
+
+
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Answers):
     """A network between raw inputs and answers."""
 
     net: SRN
@@ -31,6 +94,8 @@ class Model:
     features: tuple[str, ...]
     per_step: bool = False
     equal_lengths: bool = False  # whether it was trained on sequences of one length
+    preparation: Preparation = Preparation()  # of the training data, and of all that follows
+    longest: int | None = None  # steps of the longest training sequence
 
     @classmethod
     def of(cls, net: SRN) -> Self:
@@ -43,16 +108,19 @@ class Model:
             features=tuple(f"input {number}" for number in range(1, net.inputs + 1)),
         )
 
+    @property
+    def inputs(self) -> int:
+        return self.net.inputs
+
+    @property
+    def outputs_each(self) -> int:
+        return self.net.outputs
+
     def outputs(self, data: Sequences, engine: Engine = "native") -> Array:
         """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
         self.check_inputs(data)
-        scaled = Sequences(
-            self.scaling.inputs(data.values),
-            data.lengths,
-            data.targets,
-            data.per_step,
-            data.classes,
-        )
+        data = filled(data, self.preparation.missing, self.scaling.mean)
+        scaled = replace(data, values=self.scaling.inputs(data.values))
         found: Array = np.empty(
             (int(data.offsets[-1]) if self.per_step else data.count, self.net.outputs)
         )
@@ -68,46 +136,6 @@ class Model:
                 found[chosen] = y
         return self.scaling.outputs(found)
 
-    def check_inputs(self, data: Sequences) -> None:
-        """Refuse data that the network cannot take."""
-        if data.inputs != self.net.inputs:
-            raise InvalidArgument(
-                f"the data has {data.inputs} inputs ({', '.join(data.features[:8])}); the network "
-                f"takes {self.net.inputs} ({', '.join(self.features[:8])})"
-            )
-
-    def targets_of(self, data: Sequences) -> Array:
-        """The data's targets in this model's numbering of classes."""
-        self.check_inputs(data)
-        if (data.classes is None) != (self.classes is None) or data.per_step != self.per_step:
-            raise InvalidArgument(
-                f"the data is for {data.kind} {_per(data.per_step)}; the network was made for "
-                f"{'regression' if self.classes is None else 'classification'} "
-                f"{_per(self.per_step)}"
-            )
-        if data.classes is None or self.classes is None:
-            if data.outputs != self.net.outputs:
-                raise InvalidArgument(
-                    f"the data has {data.outputs} targets; the network gives {self.net.outputs}"
-                )
-            return data.targets
-        known = {name: number for number, name in enumerate(self.classes)}
-        used = [name for name, count in data.class_counts().items() if count]
-        unknown = [name for name in used if name not in known]
-        if unknown:
-            raise InvalidArgument(
-                f"the data has class {unknown[0][:60]!r}; the network knows "
-                f"{', '.join(name[:60] for name in self.classes[:20])}"
-            )
-        return np.array([known.get(name, -1) for name in data.classes])[data.targets]
-
-    def score(self, data: Sequences, engine: Engine = "native") -> float:
-        """Accuracy, or R² in regression, on these sequences."""
-        targets, outputs = self.targets_of(data), self.outputs(data, engine)
-        if self.classes is not None:
-            return float((outputs.argmax(axis=1) == targets).mean())
-        return r_squared(outputs, targets)
-
     def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
         saved = {
             "scaling": self.scaling.as_json(),
@@ -115,6 +143,8 @@ class Model:
             "features": list(self.features),
             "per_step": self.per_step,
             "equal_lengths": self.equal_lengths,
+            "preparation": self.preparation.as_dict(),
+            "longest": self.longest,
         }
         self.net.save(path, {"model": saved} | (extra or {}))
 
@@ -126,7 +156,7 @@ class Model:
             return cls.of(net)
         try:
             return cls._from_json(net, saved)
-        except (InvalidFile, TypeError, KeyError, AttributeError) as error:
+        except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
             raise InvalidFile(
                 f"{path}: what was saved with the network is damaged ({error})"
             ) from (error)
@@ -142,6 +172,9 @@ class Model:
         ):
             if len(values) != size or not all(isinstance(value, str) for value in values):
                 raise InvalidFile(f"{name} must be {size} names")
+        longest = saved.get("longest")
+        if not (longest is None or (type(longest) is int and longest > 0)):
+            raise InvalidFile(f"longest is {longest!r}; it must be a number of steps")
         return cls(
             net=net,
             scaling=Scaling.from_json(saved["scaling"], net.inputs, net.outputs),
@@ -149,6 +182,8 @@ class Model:
             features=tuple(features),
             per_step=bool(saved["per_step"]),
             equal_lengths=bool(saved["equal_lengths"]),
+            preparation=Preparation.from_dict(saved.get("preparation", {})),
+            longest=longest,
         )
 
 

@@ -75,7 +75,7 @@ def fitted(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "Test accuracy" in done.stdout
     assert "95 % interval" in done.stdout
     assert "The gradient reaches" in done.stdout
-    assert "The sieve kept" in done.stdout
+    assert "The sieve corrected" in done.stdout
     return output
 
 
@@ -131,8 +131,9 @@ def test_diagnose_prints_a_verdict_and_draws(fitted: Path, table: Path, tmp_path
     assert done.returncode == 0, done.stderr
     assert "spectral radius" in done.stdout
     assert (tmp_path / "reach.png").read_bytes().startswith(b"\x89PNG")
-    alone = gradsieve("diagnose", network, "--json")
-    assert json.loads(alone.stdout)["of_data"] is False
+    alone = json.loads(gradsieve("diagnose", network, "--json").stdout)
+    assert alone["of_data"] is False
+    assert alone["judgement"]["advice"] == ["DATA"]
     foreign = gradsieve("diagnose", table)
     assert foreign.returncode == 2
     assert "Traceback" not in foreign.stderr
@@ -155,9 +156,54 @@ def test_export_writes_both_formats_and_says_what_they_need(
     onnx = gradsieve("export", network, "--format", "onnx", "-o", tmp_path / "g.onnx", "--json")
     assert onnx.returncode == 0, onnx.stderr
     assert json.loads(onnx.stdout)["checked_within"] < 1e-5
+    step = gradsieve(
+        "export", network, "--format", "onnx", "--streaming", "--weights", "int8",
+        "-o", tmp_path / "step.onnx", "--json",
+    )  # fmt: skip
+    assert step.returncode == 0, step.stderr
+    assert json.loads(step.stdout)["checked_within"] < 1e-5
     wrong = gradsieve("export", network, "--format", "c", "--name", "9", "-o", tmp_path / "x.h")
     assert wrong.returncode == 2
     assert not (tmp_path / "x.h").exists()
+
+
+def test_a_time_is_kept_and_what_is_given_is_what_is_tried(table: Path, tmp_path: Path) -> None:
+    done = gradsieve(
+        "fit", table, "-o", tmp_path / "out", "--time", "2s", "--start", "identity, gaussian",
+        "--learning-rate", "0.01", "--noise", "0,0.2", "--sieve", "hold", "--clip", "none",
+        "--epochs", "100000", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["seconds"] < 6
+    assert {trial["start"] for trial in outcome["trials"]} == {"identity", "gaussian"}
+    assert {trial["noise"] for trial in outcome["trials"]} == {0.0, 0.2}
+    assert outcome["recipe"]["sieve"]["policy"] == "hold"
+    assert outcome["recipe"]["optimiser"]["clip"] is None
+    for wrong in ("0s", "soon", "-1", "5 days"):
+        done = gradsieve("fit", table, "-o", tmp_path / "no", "--time", wrong)
+        assert done.returncode == 2
+        assert "such as 60s, 10m or 1h" in done.stderr
+
+
+def test_a_pytorch_network_is_exported_by_its_file_and_description(
+    table: Path, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_model
+
+    net = torch.nn.ModuleDict({"rnn": torch.nn.GRU(2, 5), "fc": torch.nn.Linear(5, 2)})
+    save_model(net, str(tmp_path / "net.safetensors"))
+    said = {"classes": ["down", "up"], "inputs": ["x", "y"], "mean": [0, 5], "spread": [1, 0.3]}
+    (tmp_path / "net.json").write_text(json.dumps(said))
+    options = ["--description", tmp_path / "net.json", "--data", table, "--json"]
+    for form in ("c", "onnx"):
+        done = gradsieve("export", tmp_path / "net.safetensors", "--format", form, *options)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads(done.stdout)
+        assert facts["score"] == facts["exported_score"]
+        assert facts["parameters"] == 15 * 7 + 15 + 5 + 12
+    assert "u[1]  y" in (tmp_path / "net.h").read_text()
 
 
 def test_the_saved_model_answers_in_the_names_of_the_data(fitted: Path) -> None:

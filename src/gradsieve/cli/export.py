@@ -11,18 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from gradsieve.cli.console import Console
-from gradsieve.cli.own_data import (
-    FeatureOption,
-    MaxValuesOption,
-    SeriesOption,
-    TargetOption,
-    TimeOption,
-    read_table,
+from gradsieve.cli.own_data import Table, table_options
+from gradsieve.data import Sequences
+from gradsieve.export import (
+    Description,
+    Portable,
+    check_onnx,
+    footprint,
+    quantised,
+    read_network,
+    to_c,
+    to_onnx,
 )
-from gradsieve.data import MAX_VALUES, Sequences
-from gradsieve.errors import InvalidArgument
 from gradsieve.files import write_atomically
-from gradsieve.model import Model
 
 
 class Format(StrEnum):
@@ -35,96 +36,97 @@ class Weights(StrEnum):
     int8 = "int8"
 
 
+@table_options
 def export(
-    network: Annotated[Path, typer.Argument(help="A saved network (.safetensors).")],
+    network: Annotated[
+        Path, typer.Argument(help="A network of gradsieve or of PyTorch (.safetensors).")
+    ],
     form: Annotated[Format, typer.Option("--format", help="What to write.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; beside the network by default.")
     ] = None,
-    weights: Annotated[Weights, typer.Option(help="How the C header holds them.")] = (
-        Weights.float32
-    ),
+    weights: Annotated[Weights, typer.Option(help="How the matrices are held.")] = Weights.float32,
     name: Annotated[str, typer.Option(help="What every name in the C header begins with.")] = (
         "network"
     ),
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="ONNX: one step at a time, state in and out.")
+    ] = False,
     lengths: Annotated[
         bool | None,
         typer.Option(
             "--lengths/--no-lengths", help="Whether the ONNX file takes lengths; as trained."
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Measure on these sequences what int8 costs.")
+    description: Annotated[
+        Path | None,
+        typer.Option(help="Of a PyTorch network: JSON with its classes, inputs and scaling."),
     ] = None,
-    series: SeriesOption = "series",
-    time: TimeOption = None,
-    target: TargetOption = None,
-    feature: FeatureOption = None,
-    max_values: MaxValuesOption = MAX_VALUES,
+    data: Annotated[
+        Path | None, typer.Option(help="Measure on these sequences what the export costs.")
+    ] = None,
+    *,
+    table: Table,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Write a network for a device and say what it needs.
 
     [bold]gradsieve export gestures/network.safetensors --format c --weights int8 --data
     gestures.csv -o gestures.h[/bold]
-    """
-    from gradsieve.export import check_onnx, footprint, to_c, to_onnx
 
-    model = Model.load(network)
-    if form is Format.onnx and weights is not Weights.float32:
-        raise InvalidArgument("--weights int8 is for --format c; the ONNX file holds float32")
-    sequences = None
-    if data is not None:
-        kind = "regression" if model.classes is None else "classification"
-        per = "step" if model.per_step else "series"
-        sequences = read_table(data, kind, per, series, time, target, feature, max_values)
+    A safetensors file of a PyTorch module with one nn.RNN, nn.GRU or nn.LSTM and a linear head is
+    taken as well.
+    """
+    described = None if description is None else Description.from_json(description)
+    model = read_network(network, described)
+    sequences = table.read_for(model, data)
+    exported = quantised(model) if weights is Weights.int8 else model
+    facts: dict[str, Any] = {"format": form.value, "weights": weights.value}
     if form is Format.onnx:
-        content = to_onnx(model, lengths)
-        difference = check_onnx(content, model, sequences)
+        content = to_onnx(model, lengths, weights.value, streaming)
+        facts["checked_within"] = check_onnx(content, exported, sequences)
         path = output or network.with_suffix(".onnx")
         write_atomically(path, content)
-        facts: dict[str, Any] = {"bytes": len(content), "checked_within": difference}
-        said = (
-            f"{len(content)} bytes, {model.net.flat.size} parameters; onnxruntime agrees within "
-            f"{difference:.0e}."
-        )
+        said = f"{len(content)} bytes; onnxruntime agrees within {facts['checked_within']:.0e}."
     else:
         text = to_c(model, name, weights.value)
         path = output or network.with_suffix(".h")
         write_atomically(path, text)
-        needs = footprint(model, weights.value)
-        facts = dataclasses.asdict(needs) | {"weights": weights.value}
-        facts |= _accuracy(model, sequences, weights)
-        said = (
-            f"flash {needs.flash} bytes of constants, RAM {needs.ram} bytes of state and "
-            f"{needs.stack} of stack; {needs.multiplications_per_step} multiplications and "
-            f"{needs.tanh_per_step} tanh a step, {needs.multiplications_per_output} "
-            f"multiplications an output.{_cost(facts, weights)}"
-        )
+        said = "one C99 header."
+    facts |= {"output": str(path), "bytes": path.stat().st_size}
+    facts |= dataclasses.asdict(footprint(model, weights.value)) | _scores(
+        model, exported, sequences
+    )
     if as_json:
-        print(json.dumps({"output": str(path), "format": form.value} | facts))
+        print(json.dumps(facts))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{path}: {said}")
+    console.print(f"{path}: {said} {_needs(facts)}{_cost(facts)}")
 
 
-def _accuracy(model: Model, sequences: Sequences | None, weights: Weights) -> dict[str, Any]:
-    """The scores with the network's own weights and with those of the header."""
-    from gradsieve.export import quantised
-
+def _scores(model: Portable, exported: Portable, sequences: Sequences | None) -> dict[str, float]:
+    """The scores with the network's own weights and with those of the file."""
     if sequences is None:
         return {}
-    own = model.score(sequences)
-    exported = quantised(model).score(sequences) if weights is Weights.int8 else own
-    return {"score": own, "exported_score": exported}
+    return {"score": model.score(sequences), "exported_score": exported.score(sequences)}
 
 
-def _cost(facts: dict[str, Any], weights: Weights) -> str:
+def _needs(facts: dict[str, Any]) -> str:
+    in_c = "" if facts["format"] == "c" else "As a C header: "
+    return (
+        f"{in_c}{facts['parameters']} parameters, flash {facts['flash']} bytes of constants, RAM "
+        f"{facts['ram']} bytes of state and {facts['stack']} of stack; "
+        f"{facts['multiplications_per_step']} multiplications and {facts['tanh_per_step']} tanh a "
+        f"step, {facts['multiplications_per_output']} multiplications an output."
+    )
+
+
+def _cost(facts: dict[str, Any]) -> str:
     if "score" in facts:
         return (
             f" Score on the data {facts['score']:.4f}, with these weights "
             f"{facts['exported_score']:.4f}."
         )
-    if weights is Weights.int8:
+    if facts["weights"] == "int8":
         return " What int8 costs in accuracy is not known: give --data to measure it."
     return ""

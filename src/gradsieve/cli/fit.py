@@ -15,6 +15,7 @@ from gradsieve.cli.console import Console
 from gradsieve.cli.own_data import Table, table_options
 from gradsieve.cli.progress import RunsProgress
 from gradsieve.cli.recipe_options import recipe_options
+from gradsieve.data import Preparation
 from gradsieve.errors import InvalidArgument
 from gradsieve.fitting import (
     NETWORK,
@@ -34,6 +35,7 @@ from gradsieve.sieve import Reason
 
 UNEVEN = 1.5  # largest class over smallest from which imbalance is spoken of
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+PREPARED = {name: rule.help for name, rule in rules(Preparation).items()}
 SEARCHED = {name: rule.help for name, rule in rules(Search).items()}
 
 
@@ -63,6 +65,13 @@ def fit(
     per: Annotated[str, typer.Option(help="auto, series or step: what has one target.")] = "auto",
     *,
     table: Table,
+    missing: Annotated[
+        str, typer.Option(help=PREPARED["missing"], metavar="refuse|mean|last")
+    ] = "refuse",
+    spacing: Annotated[
+        str, typer.Option(help=PREPARED["spacing"], metavar="refuse|ignore|resample")
+    ] = "refuse",
+    lengths: Annotated[str, typer.Option(help=PREPARED["lengths"], metavar="keep|refuse")] = "keep",
     hidden: Annotated[int | None, typer.Option(help=SEARCHED["hidden"])] = None,
     learning_rate: Annotated[
         str | None, typer.Option(help="Learning rates to try, with commas.", metavar="NUMBERS")
@@ -101,10 +110,12 @@ def fit(
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     search = Search(networks=networks, **chosen)
-    read = table.read(data, kind, per)
+    prepared = Preparation(missing, spacing, lengths)  # type: ignore[arg-type]
+    read = table.read(data, kind, per, prepared)
     tested: float | Any = test_share
     if test is not None:
-        tested = table.read(test, read.kind, "step" if read.per_step else "series")
+        per = "step" if read.per_step else "series"
+        tested = table.read(test, read.kind, per, read.preparation)
     with whole_folder(output, force) as folder:
         console = Console(stderr=True)
         console.print(

@@ -18,9 +18,9 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from gradsieve.data import MAX_VALUES, Columns, KindChoice, PerChoice, Sequences, read
+from gradsieve.data import MAX_VALUES, Columns, KindChoice, PerChoice, Preparation, Sequences, read
 from gradsieve.errors import InvalidArgument
-from gradsieve.model import Model
+from gradsieve.model import Answers
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,13 @@ class Table:
         MAX_VALUES
     )
 
-    def read(self, path: Path, kind: str = "auto", per: str = "auto") -> Sequences:
+    def read(
+        self,
+        path: Path,
+        kind: str = "auto",
+        per: str = "auto",
+        preparation: Preparation | None = None,
+    ) -> Sequences:
         """The sequences of a file."""
         for name, value, known in (("kind", kind, KindChoice), ("per", per, PerChoice)):
             if value not in get_args(known):
@@ -59,15 +65,17 @@ class Table:
             kind=kind,  # type: ignore[arg-type]
             per=per,  # type: ignore[arg-type]
             columns=columns,
+            preparation=preparation,
             max_values=self.max_values,
         )
 
-    def read_for(self, model: Model, path: Path | None) -> Sequences | None:
-        """The sequences of a file with targets as the network has them; None without a file."""
+    def read_for(self, model: Answers, path: Path | None) -> Sequences | None:
+        """The sequences of a file, prepared as the network's were; None without a file."""
         if path is None:
             return None
         kind = "regression" if model.classes is None else "classification"
-        return self.read(path, kind, "step" if model.per_step else "series")
+        per = "step" if model.per_step else "series"
+        return self.read(path, kind, per, model.preparation)
 
 
 def table_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -6,6 +6,8 @@ scaling = gradsieve.data.Scaling.of(parts.train)  # learned on the training part
 """
 
 from gradsieve.data._long_form import Columns
+from gradsieve.data._missing import filled
+from gradsieve.data._preparation import Missing, Preparation
 from gradsieve.data._read import ENDINGS, MAX_VALUES, read
 from gradsieve.data._scaling import Scaling
 from gradsieve.data._sequences import Batch, Kind, Sequences, from_arrays
@@ -13,6 +15,8 @@ from gradsieve.data._split import Parts, check_trainable, split
 from gradsieve.data._targets import KindChoice, PerChoice
 
 __all__ = [
+    "Missing",
+    "filled",
     "ENDINGS",
     "MAX_VALUES",
     "Batch",
@@ -20,6 +24,7 @@ __all__ = [
     "Kind",
     "KindChoice",
     "Parts",
+    "Preparation",
     "PerChoice",
     "Scaling",
     "Sequences",

@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
+from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice, number
 from gradsieve.data._text import open_text
@@ -25,7 +26,12 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
 
 def read_csv(
-    path: Path, columns: Columns, kind: KindChoice, per: PerChoice, max_values: int
+    path: Path,
+    columns: Columns,
+    kind: KindChoice,
+    per: PerChoice,
+    max_values: int,
+    preparation: Preparation = Preparation(),
 ) -> Sequences:
     source = str(path)
     with open_text(path) as (file, lines):
@@ -35,7 +41,7 @@ def read_csv(
             if not header:
                 raise InvalidFile(f"{source}: the file is empty; it needs a header and rows")
             columns = columns.resolved(source, header)
-            table = LongForm(source, columns, max_values)
+            table = LongForm(source, columns, max_values, preparation)
             for rows in _chunks(source, reader, header, columns):
                 table.add(rows)
         except csv.Error as error:

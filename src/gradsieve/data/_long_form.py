@@ -2,19 +2,30 @@
 
 `LongForm` takes rows in chunks from a CSV or Parquet reader, checks each as it comes (so that an
 error names the row) and builds the sequences. Rows of different series may be interleaved; within
-a series time must increase strictly. Time orders rows and is not an input.
+a series time must increase strictly and by equal steps, or `Preparation` says what to do.
+Time orders rows and is not an input.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
+from gradsieve.data._spacing import (
+    Grid,
+    first_unequal,
+    grid,
+    interpolated,
+    nearest_before,
+    usual_interval,
+)
 from gradsieve.data._targets import (
     KindChoice,
     PerChoice,
@@ -57,7 +68,7 @@ class Columns:
                 raise InvalidFile(f"{source}: there is no column {name!r} among {listed}")
         if not features:
             raise InvalidFile(f"{source}: no feature column is left among {listed}")
-        return Columns(self.series, time, self.targets, features)
+        return replace(self, time=time, features=features)
 
 
 def _check_header(source: str, header: Sequence[str]) -> None:
@@ -93,11 +104,20 @@ class Rows:
 class LongForm:
     """Sequences in the making."""
 
-    def __init__(self, source: str, columns: Columns, max_values: int) -> None:
+    def __init__(
+        self,
+        source: str,
+        columns: Columns,
+        max_values: int,
+        preparation: Preparation = Preparation(),
+    ) -> None:
         self.source, self.columns, self.max_values = source, columns, max_values
+        self.preparation = preparation
         self.features = columns.features or ()
         self.codes: dict[str, int] = {}  # of series
+        self.first_times: list[Any] = []
         self.last_times: list[Any] = []
+        self.times = array("d")  # of each row, since the first one of its series
         self.owners = array("q")  # the series of each row
         self.row_numbers = array("q")
         self.blocks: list[Array] = []
@@ -113,7 +133,7 @@ class LongForm:
             code = self._series_code(number, name)
             self.owners.append(code)
             if rows.times is not None:
-                self._check_time(number, name, code, rows.times[position])
+                self._take_time(number, name, code, rows.times[position])
         self.row_numbers.extend(rows.numbers)
         self.blocks.append(rows.features)
         for column, texts, codes in zip(
@@ -131,6 +151,15 @@ class LongForm:
         lengths = np.bincount(owners)
         self._ordered_rows = np.frombuffer(self.row_numbers, dtype=np.int64)[order]
         codes = [np.frombuffer(column, dtype=np.int64)[order] for column in self.target_codes]
+        values, interval = np.concatenate(self.blocks)[order], self.preparation.interval
+        if self.times:
+            times = np.frombuffer(self.times, dtype=np.float64)[order]
+            interval = interval or usual_interval(times, lengths)
+            on = self._grid(times, lengths, interval)
+            if on is not None:
+                values, lengths = interpolated(values, on), on.lengths
+                codes = [nearest_before(column, on) for column in codes]
+                self._ordered_rows = self._ordered_rows[on.before]
         per_step = self._per_step(codes, lengths, per)
         if not per_step:
             codes = [
@@ -139,14 +168,37 @@ class LongForm:
             ]
         targets, classes = self._targets(codes, kind)
         return Sequences(
-            values=np.concatenate(self.blocks)[order],
+            values=values,
             lengths=lengths,
             targets=targets,
             per_step=per_step,
             classes=classes,
             names=tuple(self.codes),
             features=self.features,
+            preparation=Preparation(interval=interval),
         )
+
+    def _grid(self, times: Array, lengths: Array, interval: float | None) -> Grid | None:
+        """Where steps lie that are made equal; None where rows are taken as they are."""
+        if interval is None or self.preparation.spacing == "ignore":
+            return None
+        row = first_unequal(times, lengths, interval)
+        if row is None:
+            return None
+        if self.preparation.spacing == "refuse":
+            raise InvalidFile(
+                f"{self._at(row)}, column {self.columns.time!r}: {times[row] - times[row - 1]:g} "
+                f"after the row before, where {interval:g} is usual; steps must be equally spaced. "
+                "Choose spacing 'resample' to interpolate, or 'ignore' to take rows as steps"
+            )
+        most = self.max_values // (len(self.features) + 2)
+        on = grid(times, lengths, interval, most)
+        if on is None:
+            raise InvalidFile(
+                f"{self.source}: resampled every {interval:g} it has more than {self.max_values:,} "
+                "values; allow more with --max-values, or choose spacing 'ignore'"
+            )
+        return on
 
     def _targets(
         self, codes: list[Array], kind: KindChoice
@@ -218,10 +270,11 @@ class LongForm:
                     "series is missing; say which series the row belongs to"
                 )
             code = self.codes[name] = len(self.codes)
+            self.first_times.append(None)
             self.last_times.append(None)
         return code
 
-    def _check_time(self, number: int, name: str, code: int, time: Any) -> None:
+    def _take_time(self, number: int, name: str, code: int, time: Any) -> None:
         last = self.last_times[code]
         try:
             in_order = last is None or time > last
@@ -237,16 +290,25 @@ class LongForm:
                 f"{what}; sort each series by time and keep one row a time"
             )
         self.last_times[code] = time
+        if last is None:
+            self.first_times[code] = time
+        since = time - self.first_times[code]
+        self.times.append(since.total_seconds() if isinstance(since, timedelta) else float(since))
 
     def _check_finite(self, rows: Rows) -> None:
-        if np.isfinite(rows.features).all():
+        wrong = (
+            np.isinf(rows.features)
+            if self.preparation.missing != "refuse"
+            else ~np.isfinite(rows.features)
+        )
+        if not wrong.any():
             return
-        row, column = (int(index) for index in np.argwhere(~np.isfinite(rows.features))[0])
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
         value = rows.features[row, column]
         what = "missing" if np.isnan(value) else "infinite"
         raise InvalidFile(
             f"{self.source}, {rows.label} {rows.numbers[row]}, column {self.features[column]!r}: "
-            f"the value is {what}; fill it in, or drop the series"
+            f"the value is {what}; fill it in, drop the series, or choose missing 'mean' or 'last'"
         )
 
     def _check_size(self, more: int) -> None:

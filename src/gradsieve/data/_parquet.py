@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
+from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
 from gradsieve.errors import InvalidFile, MissingExtra
@@ -20,7 +21,12 @@ from gradsieve.network import Array
 
 
 def read_parquet(
-    path: Path, columns: Columns, kind: KindChoice, per: PerChoice, max_values: int
+    path: Path,
+    columns: Columns,
+    kind: KindChoice,
+    per: PerChoice,
+    max_values: int,
+    preparation: Preparation = Preparation(),
 ) -> Sequences:
     try:
         import pyarrow as pa
@@ -40,7 +46,7 @@ def read_parquet(
                     f"{path}: claims {file.metadata.num_rows:,} rows of {len(wanted)} columns, "
                     f"more than {max_values:,} values; split it, or allow more with --max-values"
                 )
-            table = LongForm(str(path), columns, max_values)
+            table = LongForm(str(path), columns, max_values, preparation)
             for rows in _chunks(path, pa, file, columns, wanted):
                 table.add(rows)
     except InvalidFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from gradsieve.data._csv import read_csv
 from gradsieve.data._long_form import Columns
 from gradsieve.data._npz import read_npz
 from gradsieve.data._parquet import read_parquet
+from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
 from gradsieve.data._ts import read_ts
@@ -26,6 +28,7 @@ def read(
     kind: KindChoice = "auto",
     per: PerChoice = "auto",
     columns: Columns | None = None,
+    preparation: Preparation | None = None,
     max_values: int = MAX_VALUES,
 ) -> Sequences:
     """Read sequences and their targets from a file.
@@ -35,6 +38,7 @@ def read(
         kind: whether targets are classes or quantities; "auto" looks at them.
         per: one target a series or a step; "auto" looks at them.
         columns: of a CSV or Parquet file, which column is what.
+        preparation: what is done about missing inputs, unequal spacing and unequal lengths.
         max_values: refuse a file with more values than this.
     """
     file = Path(path)
@@ -60,21 +64,37 @@ def read(
         raise InvalidFile(f"{file}: the file is empty")
     if file.suffix.lower() == ".ts" and per == "step":
         raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
+    prepared = preparation or Preparation()
+    if prepared.missing != "refuse" and file.suffix.lower() in (".npz", ".ts"):
+        raise InvalidFile(
+            f"{file}: missing is {prepared.missing!r}, which is for tables (CSV, Parquet); fill "
+            "the values in"
+        )
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused by row and column
-            return _read(file, kind, per, columns or Columns(), max_values)
+            data = _read(file, kind, per, columns or Columns(), max_values, prepared)
     except MemoryError as error:
         raise InvalidFile(f"{file}: needs more memory than there is; split it") from error
+    interval = data.preparation.interval
+    try:
+        return replace(data, preparation=replace(prepared, interval=interval))
+    except InvalidArgument as error:
+        raise InvalidFile(f"{file}: {error}") from error
 
 
 def _read(
-    file: Path, kind: KindChoice, per: PerChoice, columns: Columns, max_values: int
+    file: Path,
+    kind: KindChoice,
+    per: PerChoice,
+    columns: Columns,
+    max_values: int,
+    preparation: Preparation,
 ) -> Sequences:
     match file.suffix.lower():
         case ".npz":
             return read_npz(file, kind, per, max_values)
         case ".csv" | ".tsv":
-            return read_csv(file, columns, kind, per, max_values)
+            return read_csv(file, columns, kind, per, max_values, preparation)
         case ".parquet" | ".pq":
-            return read_parquet(file, columns, kind, per, max_values)
+            return read_parquet(file, columns, kind, per, max_values, preparation)
     return read_ts(file, kind, max_values)

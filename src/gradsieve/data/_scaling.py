@@ -81,11 +81,15 @@ class Scaling:
 
 
 def _moments(values: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation by column, without overflow; a constant column keeps its unit."""
-    largest = np.abs(values).max(axis=0)
+    """Mean and standard deviation by column, without overflow; a constant column keeps its unit.
+
+    NaN does not count; a column of nothing else has mean 0.
+    """
+    values = np.where(np.isnan(values).all(axis=0), 0.0, values)
+    largest = np.nanmax(np.abs(values), axis=0)
     unit = np.where(largest > 0, largest, 1.0)
-    mean = (values / unit).mean(axis=0) * unit
-    spread = ((values - mean) / unit).std(axis=0) * unit
+    mean = np.nanmean(values / unit, axis=0) * unit
+    spread = np.nanstd((values - mean) / unit, axis=0) * unit
     constant = spread <= 1e-12 * unit
     # A device subtracts in float32: with a mean that float32 holds, it subtracts the same one.
     with np.errstate(over="ignore"):

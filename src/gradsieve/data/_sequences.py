@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from gradsieve.data._preparation import Preparation
 from gradsieve.errors import InvalidArgument
 from gradsieve.network import Array, Output
 
@@ -39,6 +40,7 @@ class Sequences:
     classes: tuple[str, ...] | None  # None: regression
     names: tuple[str, ...] = ()  # of the sequences
     features: tuple[str, ...] = ()
+    preparation: Preparation = Preparation()
     offsets: Array = field(init=False, repr=False)  # (N+1,) where each sequence begins
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ class Sequences:
             classes=self.classes,
             names=tuple(self.names[n] for n in chosen),
             features=self.features,
+            preparation=self.preparation,
         )
 
     def padded(self, chosen: ArrayLike | None = None, dtype: DTypeLike = np.float32) -> Batch:
@@ -132,6 +135,12 @@ class Sequences:
             raise InvalidArgument(
                 f"targets have shape {self.targets.shape}; {expected} of them are needed, "
                 f"in {axes} axes"
+            )
+        if self.preparation.lengths == "refuse" and not self.equal_lengths:
+            longest, shortest = int(self.lengths.max()), int(self.lengths.min())
+            raise InvalidArgument(
+                f"series have {shortest} to {longest} steps; lengths is 'refuse', so all must have "
+                "as many"
             )
         if len(self.names) != self.count or len(self.features) != self.inputs:
             raise InvalidArgument("names must name every sequence, and features every input")

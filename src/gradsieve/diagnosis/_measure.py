@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradsieve.change import WINDOW, window_steps
-from gradsieve.data import Sequences, from_arrays
+from gradsieve.data import Sequences, filled, from_arrays
 from gradsieve.diagnosis._judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.flow import Engine, Flow, backpropagate
@@ -106,6 +106,7 @@ def diagnose(
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     seen = _noise(model, steps, generator) if data is None else _sample(model, data, generator)
+    seen = filled(seen, model.preparation.missing, model.scaling.mean)
     u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)
     flow = backpropagate(model.net, u, t, engine, starts).of_last_step()
     if not np.isfinite(flow.scaled_deltas).all():
@@ -143,7 +144,7 @@ def diagnose(
         activation_median=float(np.median(size)),
         spectral_radius=float(np.abs(np.linalg.eigvals(w_rec)).max()),
         largest_singular_value=float(np.linalg.norm(w_rec, 2)),
-        score=None if data is None else model.score(data, engine),
+        score=None if data is None else model.score(data),
         loss=loss,
         constant_loss=constant,
         judgement=NOT_JUDGED if data is None else judge([reading], q_range, loss, constant),

@@ -17,6 +17,7 @@ from jinja2 import Environment, StrictUndefined
 from gradsieve.errors import InvalidArgument
 from gradsieve.export._footprint import WeightFormat, checked_weights, footprint, is_identity
 from gradsieve.export._int8 import Rows
+from gradsieve.export._portable import GATES, Portable, portable
 from gradsieve.model import Model
 from gradsieve.network import Array
 
@@ -28,49 +29,87 @@ KEYWORDS = re.compile(
 PER_LINE = 8
 
 
-def to_c(model: Model, name: str = "network", weights: WeightFormat = "float32") -> str:
+MISSING = {
+    "refuse": "a step with a NaN or infinite input is not taken, and the state stays as it was.",
+    "mean": "a NaN or infinite input counts as its mean in training.",
+    "last": "for a NaN or infinite input the last value of it counts, and its mean before any.",
+}
+DRIFT = {
+    "tanh": "every unit stays in -1 ... 1.",
+    "gru": "every unit stays in -1 ... 1.",
+    "lstm": "outputs of units stay in -1 ... 1, a cell changes by at most 1 a step.",
+    "relu": "units have no upper end, so reset before they grow beyond those of training.",
+}
+
+
+def to_c(model: Model | Portable, name: str = "network", weights: WeightFormat = "float32") -> str:
     """The header's text; every name in it begins with `name`."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,40}", name) or KEYWORDS.fullmatch(name):
         raise InvalidArgument(
             f"name is {name!r}; it must be a C name: letters, digits and _, a letter first"
         )
     checked_weights(weights)
-    net, scaling = model.net, model.scaling
+    network = portable(model)
+    scaling, int8 = network.scaling, weights == "int8"
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
     template = environment.from_string(
         files("gradsieve.export").joinpath("c_header.jinja").read_text(encoding="utf-8")
     )
-    matrices = {"w_in": net.w_in, "w_rec": net.w_rec, "w_out": net.w_out}
+    scaled, interval = not is_identity(network), network.preparation.interval
     return template.render(
         name=name,
         NAME=name.upper(),
-        inputs=net.inputs,
-        hidden=net.hidden,
-        outputs=net.outputs,
-        softmax=net.output == "softmax",
-        int8=weights == "int8",
-        scaled=not is_identity(model),
+        cell=network.cell,
+        gates=GATES[network.cell],
+        inputs=network.inputs,
+        hidden=network.hidden,
+        outputs=network.outputs_each,
+        softmax=network.output == "softmax",
+        int8=int8,
+        scaled=scaled,
+        own_inputs=scaled or network.missing != "refuse",
         shifted=scaling.target_mean is not None,
-        footprint=footprint(model, weights),
+        missing=network.missing,
+        missing_words=MISSING[network.missing],
+        drift_words=DRIFT[network.cell],
+        longest=network.longest,
+        interval=interval and f"{interval:.9g}",
+        footprint=footprint(network, weights),
         mean=floats(scaling.mean),
         inverse_spread=floats(1 / scaling.spread),
         target_mean=floats(scaling.target_mean) if scaling.target_mean is not None else "",
         target_spread=floats(scaling.target_spread) if scaling.target_spread is not None else "",
-        b=floats(net.b),
-        b_out=floats(net.b_out),
-        matrices={key: _rows(value, weights) for key, value in matrices.items()},
-        scales={key: floats(Rows.of(value).scale) for key, value in matrices.items()},
-        labels=[string(label) for label in model.classes or ()],
+        layers=[
+            {
+                "inputs": layer.w_ih.shape[1],
+                "b": floats(layer.b),
+                "b_n": floats(layer.b_n),
+                **_matrix("w_ih", layer.w_ih, int8),
+                **_matrix("w_hh", layer.w_hh, int8),
+            }
+            for layer in network.layers
+        ],
+        **_matrix("w_out", network.w_out, int8),
+        b_out=floats(network.b_out),
+        labels=[string(label) for label in network.classes or ()],
+        inputs_named=[string(feature) for feature in network.features],
+        features=[_comment(feature) for feature in network.features],
     )
 
 
-def _rows(matrix: Array, weights: WeightFormat) -> str:
-    """The matrix unit by unit: what each one sums over lies together."""
-    if weights == "int8":
-        return _wrapped(str(value) for value in Rows.of(matrix).q.ravel())
-    return floats(matrix.T)
+def _matrix(key: str, matrix: Array, int8: bool) -> dict[str, str]:
+    """A matrix and the scales of its rows, as C literals."""
+    if not int8:
+        return {key: floats(matrix), f"{key}_scale": ""}
+    rows = Rows.of(matrix)
+    return {key: _wrapped(map(str, rows.q.ravel())), f"{key}_scale": floats(rows.scale)}
+
+
+def _comment(text: str) -> str:
+    """A name that can neither end a comment nor break its line."""
+    return re.sub(r"[^A-Za-z0-9 _.+()\[\]-]", "?", text)[:60]
 
 
 def floats(values: Array) -> str:

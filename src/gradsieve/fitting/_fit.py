@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gradsieve.data import Parts, Scaling, Sequences, check_trainable, split
+from gradsieve.data import Parts, Scaling, Sequences, check_trainable, filled, split
 from gradsieve.diagnosis import Diagnosis, diagnose
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.fitting._interval import Score, score
@@ -100,6 +100,8 @@ def fit(
         train.features,
         train.per_step,
         train.equal_lengths,
+        train.preparation,
+        int(train.lengths.max()),
     )
     return Fitted(
         model=model,
@@ -161,7 +163,12 @@ def _task(
     check_trainable(parts.train)
     if isinstance(test, Sequences):
         parts = Parts(parts.train, parts.validation, _renumbered(parts.train, test))
-    return OwnTask(name, parts, Scaling.of(parts.train))
+    scaling = Scaling.of(parts.train)
+    whole = (
+        None if part is None else filled(part, data.preparation.missing, scaling.mean)
+        for part in (parts.train, parts.validation, parts.test)
+    )
+    return OwnTask(name, Parts(*whole), scaling)  # type: ignore[arg-type]
 
 
 def _check_memory(train: Sequences, batch: int, hidden: int) -> None:

@@ -121,6 +121,7 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
             "test": task.parts.test.count if task.parts.test is not None else 0,
         },
         "steps": {"shortest": int(train.lengths.min()), "longest": int(train.lengths.max())},
+        "preparation": train.preparation.as_dict(),
         "score": dataclasses.asdict(fitted.score)
         | {
             "of": "R2" if train.classes is None else "accuracy",

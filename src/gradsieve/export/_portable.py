@@ -1,0 +1,200 @@
+"""A network as an export needs it: weights in PyTorch's layout, one row a gate of a unit.
+
+`portable` makes one from a gradsieve `Model`, `from_torch` from PyTorch's modules. Its `outputs`
+are computed in float64 NumPy, one step after the other, as a device does: the files that are
+written are checked against them. With a = W x + U h + b, gate by gate:
+
+    tanh, relu   h' = f(a)
+    gru          r, z = σ(a),     n = tanh(W x + b + r ∘ (U h + b_n)),  h' = (1 − z) ∘ n + z ∘ h
+    lstm         i, f, o = σ(a),  g = tanh(a),  c' = f ∘ c + i ∘ g,     h' = o ∘ tanh(c')
+
+Rows of W, U and b stand in PyTorch's order of gates: r, z, n and i, f, g, o.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from gradsieve.data import Missing, Preparation, Scaling, Sequences, filled
+from gradsieve.errors import InvalidArgument
+from gradsieve.model import Answers, Model
+from gradsieve.network import Array, Output
+
+Cell = Literal["tanh", "relu", "gru", "lstm"]
+GATES: dict[Cell, int] = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The weights of one recurrent layer in float32."""
+
+    w_ih: Array  # (gates · H, inputs of the layer): W
+    w_hh: Array  # (gates · H, H): U
+    b: Array  # (gates · H,): both biases of PyTorch, added up
+    b_n: Array = field(
+        default_factory=lambda: np.zeros(0, np.float32)
+    )  # (H,): gru only, the bias of U h in n; b has that of W x
+
+    @property
+    def hidden(self) -> int:
+        return int(self.w_hh.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Portable(Answers):
+    """A recurrent network with a linear read-out, between raw inputs and answers."""
+
+    cell: Cell
+    layers: tuple[Layer, ...]
+    w_out: Array  # (O, H)
+    b_out: Array  # (O,)
+    output: Output
+    scaling: Scaling
+    classes: tuple[str, ...] | None  # None: regression
+    features: tuple[str, ...]
+    per_step: bool = False
+    equal_lengths: bool = False
+    preparation: Preparation = Preparation()
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell not in get_args(Cell):
+            choices = ", ".join(map(repr, get_args(Cell)))
+            raise InvalidArgument(f"cell is {self.cell!r}; it may be {choices}")
+        inputs = self.inputs
+        for number, layer in enumerate(self.layers):
+            rows = GATES[self.cell] * self.hidden
+            for name, shape in (("w_ih", (rows, inputs)), ("w_hh", (rows, self.hidden)),
+                                ("b", (rows,))):  # fmt: skip
+                found = getattr(layer, name).shape
+                if found != shape:
+                    raise InvalidArgument(
+                        f"{name} of layer {number} has shape {found}; a {self.cell} layer of "
+                        f"{self.hidden} units needs {shape}"
+                    )
+            inputs = self.hidden
+        if self.w_out.shape != (self.outputs_each, self.hidden):
+            raise InvalidArgument(
+                f"the head's weight has shape {self.w_out.shape}; it must be (outputs, "
+                f"{self.hidden})"
+            )
+        for name, names, size in (("classes", self.classes, self.outputs_each),
+                                  ("features", self.features, self.inputs)):  # fmt: skip
+            if names is not None and len(names) != size:
+                raise InvalidArgument(f"{name} has {len(names)} names; there must be {size}")
+        if (self.classes is None) != (self.output == "linear"):
+            raise InvalidArgument(f"classes do not go with a {self.output} output")
+
+    @property
+    def inputs(self) -> int:
+        return int(self.layers[0].w_ih.shape[1])
+
+    @property
+    def hidden(self) -> int:
+        return self.layers[0].hidden
+
+    @property
+    def outputs_each(self) -> int:
+        return len(self.b_out)
+
+    @property
+    def missing(self) -> Missing:
+        return self.preparation.missing
+
+    @property
+    def matrices(self) -> list[Array]:
+        return [matrix for layer in self.layers for matrix in (layer.w_ih, layer.w_hh)] + [
+            self.w_out
+        ]
+
+    @property
+    def vectors(self) -> list[Array]:
+        return [bias for layer in self.layers for bias in (layer.b, layer.b_n)] + [self.b_out]
+
+    @property
+    def parameters(self) -> int:
+        return sum(array.size for array in (*self.matrices, *self.vectors))
+
+    def outputs(self, data: Sequences) -> Array:
+        """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
+        self.check_inputs(data)
+        data = filled(data, self.missing, self.scaling.mean)
+        found = np.empty((len(data.values) if self.per_step else data.count, self.outputs_each))
+        for number in range(data.count):
+            rows = data.steps_of([number])
+            h = self.states(self.scaling.inputs(data.values[rows]))
+            if self.per_step:
+                found[rows] = self.answers(h)
+            else:
+                found[number] = self.answers(h[-1:])[0]
+        return found
+
+    def states(self, values: Array) -> Array:
+        """(steps, H): the last layer's state after each step of one scaled sequence."""
+        for layer in self.layers:
+            values = _run(self.cell, layer, values)
+        return values
+
+    def answers(self, states: Array) -> Array:
+        """(steps, O): the answer that each state gives."""
+        y = states @ self.w_out.T.astype(np.float64) + self.b_out
+        if self.output == "linear":
+            return self.scaling.outputs(y)
+        powers = np.exp(y - y.max(axis=1, keepdims=True))
+        probabilities: Array = powers / powers.sum(axis=1, keepdims=True)
+        return probabilities
+
+
+def _run(cell: Cell, layer: Layer, x: Array) -> Array:
+    """(steps, H): a layer's states over one sequence."""
+    hidden = layer.hidden
+    u = layer.w_hh.astype(np.float64)
+    driven = x @ layer.w_ih.T.astype(np.float64) + layer.b
+    h, c = np.zeros(hidden), np.zeros(hidden)
+    states = np.empty((len(x), hidden))
+    for step, drive in enumerate(driven):
+        back = u @ h
+        if cell == "tanh":
+            h = np.tanh(drive + back)
+        elif cell == "relu":
+            h = np.maximum(drive + back, 0)
+        elif cell == "gru":
+            r, z = np.split(_sigmoid((drive + back)[: 2 * hidden]), 2)
+            n = np.tanh(drive[2 * hidden :] + r * (back[2 * hidden :] + layer.b_n))
+            h = (1 - z) * n + z * h
+        else:
+            i, f, g, o = np.split(drive + back, 4)
+            c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+            h = _sigmoid(o) * np.tanh(c)
+        states[step] = h
+    return states
+
+
+def _sigmoid(x: Array) -> Array:
+    half: Array = 0.5 + 0.5 * np.tanh(0.5 * x)
+    return half
+
+
+def portable(model: Model | Portable) -> Portable:
+    """A gradsieve model in the layout of the exports; a portable network as it is."""
+    if isinstance(model, Portable):
+        return model
+    net = model.net
+    single = {name: np.asarray(value.T, dtype=np.float32) for name, value in net.fields().items()}
+    return Portable(
+        cell="tanh",
+        layers=(Layer(single["w_in"], single["w_rec"], single["b"]),),
+        w_out=single["w_out"],
+        b_out=single["b_out"],
+        output=net.output,
+        scaling=model.scaling,
+        classes=model.classes,
+        features=model.features,
+        per_step=model.per_step,
+        equal_lengths=model.equal_lengths,
+        preparation=model.preparation,
+        longest=model.longest,
+    )
