@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -138,8 +139,14 @@ class Watch:
         return diagnose(self.layers, self.q_range, tuple(self._losses), self.constant_loss)
 
     def close(self) -> None:
-        """Take the hooks off the model."""
+        """Stop recording. So does dropping the watch, or the end of a `with` block."""
         self.recorder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def watch(
