@@ -145,7 +145,7 @@ def test_a_malformed_state_is_refused_and_changes_nothing(kind):
     for group in state["param_groups"]:
         group["lr"] = 7.0
     state["gradsieve"] = BAD[kind]
-    with pytest.raises(InvalidArgument, match="no state of gst.Sieve"):
+    with pytest.raises(InvalidArgument, match=r"no state of gst\.Sieve"):
         optimizer.load_state_dict(state)
     after = optimizer.state_dict()
     assert after["gradsieve"] == before["gradsieve"]
