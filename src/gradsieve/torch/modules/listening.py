@@ -19,11 +19,11 @@ HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs")
 
 
 class Listener(Protocol):
-    """Hears of the calls of the modules that it asked for."""
+    """Hears of the calls of the modules that it asked for, and passes their result on."""
 
     def heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None: ...
+    ) -> Any: ...
 
 
 class _Line:
@@ -37,14 +37,16 @@ class _Line:
 
     def _heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
+    ) -> Any:
         for listener in tuple(self.listeners):
-            listener.heard(module, args, kwargs, result)
+            result = listener.heard(module, args, kwargs, result)
+        return result
 
     def _state(self) -> Any:
         """The module's state for copy and pickle, without the hook and without this function."""
-        module = self._module()
-        state = type(module).__getstate__(module)
+        module: Any = self._module()
+        kind: Any = type(module)
+        state = kind.__getstate__(module)
         if not isinstance(state, dict):
             return state
         state = {name: value for name, value in state.items() if name != STATE}
