@@ -1,4 +1,4 @@
-"""Cells fed one step at a time, and truncated BPTT whose state is carried on, judged as one call."""
+"""Cells fed one step at a time, and chunks whose state is carried on, are judged as one call."""
 
 from __future__ import annotations
 

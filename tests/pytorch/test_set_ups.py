@@ -12,7 +12,7 @@ import gradsieve.torch as gst
 from gradsieve.errors import GradsieveError, InvalidArgument
 
 ALWAYS = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e9}
-HOLD = {"policy": "hold", "q_range": (-9, -8)}
+HOLD = {"policy": "hold", "q_range": (-9, -8), "steer_rate": 1.0}
 WAYS = {
     "orthogonal": lambda module: parametrizations.orthogonal(module, "weight_hh_l0"),
     "weight_norm": lambda module: parametrizations.weight_norm(module, "weight_hh_l0"),
