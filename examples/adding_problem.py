@@ -17,7 +17,7 @@ import gradsieve.torch as gst
 
 # "plain" also goes through the sieve, with a range that nothing leaves, so that Q is seen.
 POLICIES = {
-    "plain": {"q_range": (-1e6, 1e6)},
+    "plain": {"q_range": (-1e6, 1e6), "policy": "skip"},
     "skip": {"q_range": (-1.0, 1.0), "policy": "skip"},
     "steer": {"q_range": (-1.0, 1.0), "policy": "steer"},
 }

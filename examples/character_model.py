@@ -79,8 +79,8 @@ def main(updates: int, seeds: int, file: Path | None) -> dict[str, list[dict]]:
         f"{len(text)} characters, {symbols} symbols; a constant guess needs {guess:.2f} bits each"
     )
     policies = {
-        "plain": {"q_range": (-1e6, 1e6)},
-        "skip": {"q_range": (-2.0, 2.0)},
+        "plain": {"q_range": (-1e6, 1e6), "policy": "skip"},
+        "skip": {"q_range": (-2.0, 2.0), "policy": "skip"},
         "steer": {"q_range": (-2.0, 2.0), "policy": "steer"},
     }
     results = {}

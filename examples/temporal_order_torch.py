@@ -48,13 +48,13 @@ def train(
     model = Classifier(task.inputs, 100, task.outputs, start)
     inner = torch.optim.Adam(model.parameters(), lr=learning_rate)
     optimizer = gst.Sieve(model, inner, **ARMS[arm])
-    cooldown = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=updates)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=updates)
     for update in range(updates):
         u, t = (torch.from_numpy(array) for array in task.sample(20, seed=update))
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(u), t).backward()
         optimizer.step()
-        cooldown.step()
+        schedule.step()
     u, t = (torch.from_numpy(array) for array in task.sample(1000, seed=10**6))
     with torch.no_grad():
         correct = (model(u).argmax(1) == t).float().mean()
@@ -62,7 +62,7 @@ def train(
     return {
         "correct": float(correct),
         "Q": optimizer.last.Q,
-        "steered": optimizer.counts["steered"],
+        "corrected": optimizer.counts["corrected"],
     }
 
 
@@ -76,8 +76,8 @@ def main(
         results[arm] = runs
         correct = ", ".join(f"{run['correct']:.0%}" for run in runs)
         last = ", ".join(f"{run['Q']:.1f}" for run in runs)
-        steered = ", ".join(str(run["steered"]) for run in runs)
-        print(f"{arm:<14} correct {correct:<18} slow Q {last:<18} steps corrected {steered}")
+        corrected = ", ".join(str(run["corrected"]) for run in runs)
+        print(f"{arm:<14} correct {correct:<18} slow Q {last:<18} steps corrected {corrected}")
     return results
 
 

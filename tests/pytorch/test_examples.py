@@ -31,7 +31,7 @@ def test_motion_classifier_learns_more_than_a_guess():
     results = example("motion_classifier").main(epochs=8, seeds=1)
     assert results["plain"][0]["correct"] > 0.3
     assert results["skip"][0]["skipped"] > 0
-    assert results["steer"][0]["steered"] > 0
+    assert results["steer"][0]["corrected"] > 0
     assert results["steer"][0]["Q"] < results["plain"][0]["Q"]
 
 
@@ -40,7 +40,7 @@ def test_temporal_order_torch_holds_the_slow_gradient(capsys):
         start="gaussian", length=20, learning_rate=1e-4, updates=40, seeds=1
     )
     plain, held = results["Adam"][0], results["Adam and hold"][0]
-    assert plain["steered"] == 0 < held["steered"]
+    assert plain["corrected"] == 0 < held["corrected"]
     assert held["Q"] < plain["Q"]
     assert "a guess gets 25 %" in capsys.readouterr().out
 

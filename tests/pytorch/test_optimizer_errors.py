@@ -38,12 +38,6 @@ def test_no_recurrent_module():
         gst.Sieve(model, _sgd(model))
 
 
-def test_a_cell_in_a_loop_of_the_users():
-    model = nn.ModuleList([nn.LSTM(2, 2), nn.LSTMCell(2, 2)])
-    with pytest.raises(InvalidArgument, match=r"LSTMCell at '1'.*recurrent_cell"):
-        gst.Sieve(model, _sgd(model))
-
-
 def test_parameters_that_the_optimizer_does_not_hold():
     model = Classifier()
     with pytest.raises(InvalidArgument, match=r"does not hold weight_ih_l0.*'?recurrent"):

@@ -18,11 +18,13 @@ from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.fast.srn import SRN
 from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.stack import Recurrent
+from gradsieve.torch.modules.start import init_
 from gradsieve.torch.watching.diagnosis import Diagnosis, constant_loss
 from gradsieve.torch.watching.sinks import CSVSink, TensorBoardSink
 from gradsieve.torch.watching.watch import Watch, watch
 
 __all__ = [
+    "init_",
     "Sieve",
     "watch",
     "Watch",

@@ -152,8 +152,8 @@ class Sieve(Wrapped):
         self._memory.reset()
         looks: dict[str, Look] = {}
         for stack in self.stacks if self._together else list(finished):
-            calls = finished.get(stack, [])
-            measured = gather(stack, calls, self.policy, self._together, self._memory)
+            chains = finished.get(stack, [])
+            measured = gather(stack, chains, self.policy, self._together, self._memory)
             own = self._remembered
             learning = own.learning.setdefault(stack.name, Learning())
             first = Evidence(measured.Q, learning, own.trust, own.interval)

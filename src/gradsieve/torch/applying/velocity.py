@@ -72,10 +72,11 @@ def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor], share: flo
 
 
 @torch.no_grad()
-def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor]) -> float:
+def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor], trust: float) -> float:
     """The length of the part of these steps that this gradient alone made, at the whole rate.
 
-    The rest is momentum, which holds earlier corrections too.
+    The rest is momentum, which holds earlier corrections too. `trust` is the share of the learning
+    rate that the steps were made with.
     """
     square = 0.0
     for group in optimizer.param_groups:
@@ -83,7 +84,7 @@ def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor]) -> float:
         for parameter in group["params"]:
             if parameter in steps:
                 state = optimizer.state.get(parameter, {})
-                part = steps[parameter]
+                part = steps[parameter] / trust
                 if isinstance(state.get(BUFFER), Tensor):
                     part = rate * parameter.grad
                 elif isinstance(state.get(FIRST_MOMENT), Tensor) and SECOND_MOMENT in state:

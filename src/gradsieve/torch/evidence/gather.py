@@ -21,7 +21,7 @@ from gradsieve.torch.evidence.recursion import Deltas
 from gradsieve.torch.evidence.slow import SlowSum, slow_sum
 from gradsieve.torch.evidence.transport import Reached, Transport, own_direction
 from gradsieve.torch.memory import Memory
-from gradsieve.torch.modules.record import Call
+from gradsieve.torch.modules.record import Chain
 from gradsieve.torch.modules.sequences import Sequences, sequences
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 
@@ -73,18 +73,18 @@ class Measured:
 
 def gather(
     stack: Stack,
-    calls: list[Call],
+    chains: list[Chain],
     policy: Policy,
     together: bool,
     memory: Memory | None = None,
 ) -> Measured:
-    """Carry each call's last gradient back and measure it, over all processes if `together`."""
-    valid = [call for call in calls if not call.given_changed]
+    """Carry each chain's last gradient back and measure it, over all processes if `together`."""
+    valid = [chain for chain in chains if not any(call.given_changed for call in chain)]
     sieve = policy.sieve
     with torch.no_grad():
         weights = stack.fixed_weights()
         like = weights[Place(0, 0)]["weight_hh"]
-        given = [sequences(stack, call, like) for call in valid]
+        given = [sequences(stack, chain, like) for chain in valid]
         transports, carried = _carried(stack, weights, given, memory)
         found = _ends(stack, carried, sieve.horizon)
         slow = None
@@ -111,7 +111,7 @@ def gather(
             int(count),
             total / max(1.0, examples),
             slow,
-            len(valid) < len(calls),
+            len(valid) < len(chains),
         )
 
 

@@ -76,8 +76,9 @@ class SRN(nn.RNN):
             raise InvalidArgument(f"hx has shape {tuple(hx.shape)}; it must be {expected}")
         weight_ih, weight_hh, *biases = weights
         initial = None if hx is None else hx[0]
-        outputs = tanh_layer.apply(u, weight_ih, weight_hh, initial, *biases)
-        last = outputs.narrow(0, outputs.shape[0] - 1, 1)
+        states = tanh_layer.apply(u, weight_ih, weight_hh, initial, *biases)
+        last = states.narrow(0, states.shape[0] - 1, 1)
+        outputs = states.view_as(states)  # its gradient is its own, without that of `last`
         if not batched:
             return outputs.squeeze(1), last.squeeze(1)
         return (outputs.transpose(0, 1) if self.batch_first else outputs), last

@@ -1,66 +1,89 @@
-"""Hearing of a module's calls without leaving anything in the module.
+"""Hearing of a module's calls, and leaving nothing behind.
 
-A hook that hangs in a module is copied and pickled with it and outlives whoever put it there. So
-there is one global forward hook of PyTorch, present only while somebody listens, which passes the
-calls of modules that are listened to on. Both sides are weak references: a listener that is dropped
-is forgotten, and so is a module.
+A forward hook is copied and pickled with its module, and it outlives whoever put it there. So each
+module has one hook for all its listeners, which holds them by weak references and goes with the
+last of them. While it is there, the module's `__getstate__` leaves it out: copies and pickles of
+the module are free of it.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from typing import Any, Protocol
 
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook
-from torch.utils.hooks import RemovableHandle
+
+STATE = "__getstate__"
+HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs")
 
 
 class Listener(Protocol):
-    """Hears of the calls of the modules that it asked for."""
+    """Hears of the calls of the modules that it asked for, and passes their result on."""
 
     def heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None: ...
+    ) -> Any: ...
 
 
-class _Switchboard:
-    """Who listens to which module."""
+class _Line:
+    """The one hook of one module."""
 
-    def __init__(self) -> None:
-        self._listeners: weakref.WeakKeyDictionary[nn.Module, weakref.WeakSet[Any]] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._listening: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._hook: RemovableHandle | None = None
+    def __init__(self, module: nn.Module) -> None:
+        self.listeners: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._module = weakref.ref(module)
+        self._handle = module.register_forward_hook(self._heard, with_kwargs=True)
+        module.__dict__[STATE] = self._state
 
-    def connect(self, listener: Listener, modules: list[nn.Module]) -> None:
-        for module in modules:
-            self._listeners.setdefault(module, weakref.WeakSet()).add(listener)
-        if listener not in self._listening:
-            self._listening.add(listener)
-            weakref.finalize(listener, self._hang_up).atexit = False
-        if self._hook is None:
-            self._hook = register_module_forward_hook(self._pass_on, with_kwargs=True)
-
-    def disconnect(self, listener: Listener) -> None:
-        for listeners in self._listeners.values():
-            listeners.discard(listener)
-        self._listening.discard(listener)
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        """Take the hook away once nobody listens."""
-        if self._hook is not None and not list(self._listening):
-            self._hook.remove()
-            self._hook = None
-
-    def _pass_on(
+    def _heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
-        for listener in tuple(self._listeners.get(module, ())):
-            listener.heard(module, args, kwargs, result)
+    ) -> Any:
+        for listener in tuple(self.listeners):
+            result = listener.heard(module, args, kwargs, result)
+        return result
+
+    def _state(self) -> Any:
+        """The module's state for copy and pickle, without the hook and without this function."""
+        module: Any = self._module()
+        kind: Any = type(module)
+        state = kind.__getstate__(module)
+        if not isinstance(state, dict):
+            return state
+        state = {name: value for name, value in state.items() if name != STATE}
+        for name in HOOKS:
+            kept = (item for item in state[name].items() if item[0] != self._handle.id)
+            state[name] = OrderedDict(kept)
+        return state
+
+    def close(self) -> None:
+        self._handle.remove()
+        module = self._module()
+        if module is not None:
+            module.__dict__.pop(STATE, None)
 
 
-_SWITCHBOARD = _Switchboard()
-connect, disconnect = _SWITCHBOARD.connect, _SWITCHBOARD.disconnect
+_LINES: weakref.WeakKeyDictionary[nn.Module, _Line] = weakref.WeakKeyDictionary()
+
+
+def connect(listener: Listener, modules: list[nn.Module]) -> None:
+    """Let a listener hear of these modules' calls for as long as it lives."""
+    weakref.finalize(listener, _hang_up).atexit = False
+    for module in modules:
+        if module not in _LINES:
+            _LINES[module] = _Line(module)
+        _LINES[module].listeners.add(listener)
+
+
+def disconnect(listener: Listener) -> None:
+    """Let it hear of nothing more."""
+    for line in _LINES.values():
+        line.listeners.discard(listener)
+    _hang_up()
+
+
+def _hang_up() -> None:
+    """Take away the hooks that nobody listens to."""
+    for module, line in list(_LINES.items()):
+        if not list(line.listeners):
+            line.close()
+            del _LINES[module]

@@ -1,20 +1,21 @@
-"""A recorded call in the shape that the theory uses, whatever layout the module has."""
+"""A recorded chain of calls in the shape that the theory uses, whatever layout the module has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_packed_sequence
 
 from gradsieve.torch.modules.cells import State
-from gradsieve.torch.modules.record import Call
+from gradsieve.torch.modules.record import Call, Chain
 from gradsieve.torch.modules.stack import Place, Stack
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """A call: time first, a batch axis, padded, in the precision of the weights."""
+    """A chain of calls: time first, a batch axis, padded, in the precision of the weights."""
 
     inputs: Tensor  # (T,B,I)
     lengths: Tensor | None  # (B,), None where all have T steps
@@ -24,36 +25,69 @@ class Sequences:
     by_last: list[Tensor | None]  # ∂E/∂(last state), parts (layers·directions,B,·)
 
 
-def sequences(stack: Stack, call: Call, like: Tensor) -> Sequences:
-    """A call in this shape, in the precision of `like`."""
-    inputs, lengths = _time_first(stack, call, call.inputs.value)
-    batch = inputs.shape[1]
-    by_output = call.gradients.get("outputs")
-    if by_output is not None:
-        by_output = _time_first(stack, call, by_output)[0].to(like.dtype)
-    known = None
-    if call.packing is None and not call.outputs.changed and call.outputs.value.dtype == like.dtype:
-        known = _time_first(stack, call, call.outputs.value)[0]
-    rows = len(stack.places)
-    last = [call.gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
+def sequences(stack: Stack, chain: Chain, like: Tensor) -> Sequences:
+    """A chain in this shape, in the precision of `like`."""
+    calls = [_Shaped(stack, call, like) for call in chain]
+    inputs, lengths = torch.cat([call.inputs for call in calls]), calls[0].lengths
+    rows, batch = len(stack.places), inputs.shape[1]
+    # What the state between two calls got is what is carried back through it, and no end.
+    last = [chain[-1].gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
     return Sequences(
-        inputs.to(like.dtype),
+        inputs,
         lengths,
-        _initial(stack, call, batch, like),
-        known,
-        by_output,
+        _initial(stack, chain[0], batch, like),
+        _joined([call.outputs for call in calls]),
+        _joined_gradients(calls),
         [None if part is None else part.reshape(rows, batch, -1).to(like.dtype) for part in last],
     )
 
 
-def _time_first(stack: Stack, call: Call, values: Tensor) -> tuple[Tensor, Tensor | None]:
-    """(T,B,·), and the lengths of packed sequences."""
-    if call.packing is not None:
-        padded, lengths = pad_packed_sequence(call.packing._replace(data=values))
-        return padded, lengths.to(padded.device)
-    if values.dim() == 2:
-        return values.unsqueeze(1), None
-    return values.transpose(0, 1) if stack.batch_first else values, None
+class _Shaped:
+    """One call: its tensors, time first."""
+
+    def __init__(self, stack: Stack, call: Call, like: Tensor) -> None:
+        self._stack, self._call, self._like = stack, call, like
+        self.inputs, self.lengths = self._time_first(call.inputs.value)
+        self.shape = self._time_first(call.outputs.value)[0].shape
+        self.outputs, self.by_output = self._known_outputs(), call.gradients.get("outputs")
+        if self.by_output is not None:
+            self.by_output = self._time_first(self.by_output)[0]
+
+    def _known_outputs(self) -> Tensor | None:
+        call, outputs = self._call, self._call.outputs
+        if call.packing is not None or outputs.changed or outputs.value.dtype != self._like.dtype:
+            return None
+        return self._time_first(outputs.value)[0]
+
+    def _time_first(self, values: Tensor) -> tuple[Tensor, Tensor | None]:
+        """(T,B,·), and the lengths of packed sequences."""
+        values = values.to(self._like.dtype)
+        if self._call.packing is not None:
+            padded, lengths = pad_packed_sequence(self._call.packing._replace(data=values))
+            return padded, lengths.to(padded.device)
+        if self._stack.single_steps:
+            return values.reshape(1, -1, values.shape[-1]), None
+        if values.dim() == 2:
+            return values.unsqueeze(1), None
+        return values.transpose(0, 1) if self._stack.batch_first else values, None
+
+
+def _joined(parts: list[Tensor | None]) -> Tensor | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return known[0] if len(known) == 1 else torch.cat(known)
+
+
+def _joined_gradients(calls: list[_Shaped]) -> Tensor | None:
+    if all(call.by_output is None for call in calls):
+        return None
+    return torch.cat(
+        [
+            call.inputs.new_zeros(call.shape) if call.by_output is None else call.by_output
+            for call in calls
+        ]
+    )
 
 
 def _initial(stack: Stack, call: Call, batch: int, like: Tensor) -> dict[Place, State]:

@@ -12,6 +12,9 @@ from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 from torch.optim import Optimizer
 
 from gradsieve.errors import InvalidArgument
@@ -26,6 +29,11 @@ class Place(NamedTuple):
 
     layer: int
     direction: int
+
+    @property
+    def suffix(self) -> str:
+        """As PyTorch's parameters of this layer end."""
+        return f"_l{self.layer}" + ("_reverse" if self.direction else "")
 
 
 StackWeights = dict[Place, LayerWeights]
@@ -60,6 +68,7 @@ class Stack:
     directions: int
     batch_first: bool
     own: bool = False  # a `Recurrent`, not one of PyTorch's
+    single_steps: bool = False  # a cell that is called once for each step
 
     @property
     def places(self) -> list[Place]:
@@ -72,14 +81,17 @@ class Stack:
 
     @property
     def label(self) -> str:
-        """The name in the model; the class where the module is the model itself."""
-        return self.name or type(self.module).__name__
+        """The name in the model, compiled or not; the class where the module is the model."""
+        return self.name.replace("_orig_mod.", "") or type(self.module).__name__
 
     def weights(self) -> StackWeights:
         """Effective weights, attached to the parameters that they come from."""
+        _refresh(self.module)
         if self.own:
             return {Place(0, 0): dict(cast("Recurrent", self.module).recurrent_weights())}
-        return {place: _named_weights(self.module, place) for place in self.places}
+        if self.single_steps:
+            return {Place(0, 0): _named_weights(self.module, "")}
+        return {place: _named_weights(self.module, place.suffix) for place in self.places}
 
     def fixed_weights(self) -> StackWeights:
         """Copies in float32 or float64: an optimizer changes parameters in place."""
@@ -94,23 +106,31 @@ class Stack:
 
 def find_stacks(model: nn.Module) -> list[Stack]:
     """Every recurrent module of the model, or an InvalidArgument that says what to do."""
+    _refuse_sharded(model)
     stacks = [stack for name, module in model.named_modules() if (stack := _stack(name, module))]
-    inside = {id(part) for stack in stacks for part in stack.module.modules()}
-    for name, module in model.named_modules():
-        if isinstance(module, nn.RNNCellBase) and id(module) not in inside:
-            raise InvalidArgument(
-                f"model has a {type(module).__name__} at {name or 'its root'!r}, whose time loop "
-                "the sieve cannot see; give the module that holds the loop a recurrent_cell and "
-                "recurrent_weights() (see gradsieve.torch.Recurrent), or use the nn module for "
-                "whole sequences"
-            )
+    inside = {id(part) for stack in stacks if stack.own for part in stack.module.modules()} - {
+        id(stack.module) for stack in stacks if stack.own
+    }
+    stacks = [stack for stack in stacks if id(stack.module) not in inside]
     if not stacks:
         raise InvalidArgument(
             f"model is a {type(model).__name__} without a recurrent module; the sieve follows "
-            "nn.RNN, nn.GRU, nn.LSTM, gst.SRN and modules that have recurrent_cell and "
-            "recurrent_weights() (see gradsieve.torch.Recurrent)"
+            "nn.RNN, nn.GRU, nn.LSTM, their cells, gst.SRN and modules that have recurrent_cell "
+            "and recurrent_weights() (see gradsieve.torch.Recurrent)"
         )
     return stacks
+
+
+def _refuse_sharded(model: nn.Module) -> None:
+    """Under FSDP no process has a whole recurrent matrix between its calls."""
+    names = {type(part).__name__ for part in (*model.modules(), *model.parameters())}
+    found = names & {"FullyShardedDataParallel", "DTensor", "FlatParameter"}
+    if found or any(hasattr(module, "_get_fsdp_state") for module in model.modules()):
+        raise InvalidArgument(
+            "model is sharded by FSDP, so no process has its whole recurrent matrices; wrap it in "
+            "DistributedDataParallel, or shard only the parts around the recurrent modules and "
+            "give gst.Sieve the recurrent part with an optimizer of its own"
+        )
 
 
 def check_held(stacks: list[Stack], optimizer: Optimizer) -> None:
@@ -134,6 +154,8 @@ def _stack(name: str, module: nn.Module) -> Stack | None:
     if isinstance(module, Recurrent):
         batch_first = bool(getattr(module, "batch_first", False))
         return Stack(name, module, module.recurrent_cell, 1, 1, batch_first, own=True)
+    if isinstance(module, nn.RNNCellBase):
+        return Stack(name, module, _known_cell(name, module), 1, 1, False, single_steps=True)
     if not isinstance(module, nn.RNNBase):
         return None
     directions = 2 if module.bidirectional else 1
@@ -142,12 +164,14 @@ def _stack(name: str, module: nn.Module) -> Stack | None:
     )
 
 
-def _known_cell(name: str, module: nn.RNNBase) -> Cell:
+def _known_cell(name: str, module: nn.RNNBase | nn.RNNCellBase) -> Cell:
     if isinstance(module, nn.LSTM):
         return cells.PROJECTED_LSTM if module.proj_size else cells.LSTM
-    if isinstance(module, nn.GRU):
+    if isinstance(module, nn.LSTMCell):
+        return cells.LSTM
+    if isinstance(module, nn.GRU | nn.GRUCell):
         return cells.GRU
-    if isinstance(module, nn.RNN):
+    if isinstance(module, nn.RNN | nn.RNNCell):
         return cells.TANH if module.nonlinearity == "tanh" else cells.RELU
     raise InvalidArgument(
         f"model has a {type(module).__name__} at {name or 'its root'!r}, which the sieve cannot "
@@ -155,12 +179,18 @@ def _known_cell(name: str, module: nn.RNNBase) -> Cell:
     )
 
 
-def _named_weights(module: nn.Module, place: Place) -> LayerWeights:
-    suffix = f"_l{place.layer}" + ("_reverse" if place.direction else "")
+def _named_weights(module: nn.Module, suffix: str) -> LayerWeights:
     names = (*cells.LINEAR, "weight_hr")
     return {
         name: getattr(module, name + suffix) for name in names if hasattr(module, name + suffix)
     }
+
+
+def _refresh(module: nn.Module) -> None:
+    """Compute weights anew that PyTorch computes before each call: weight_norm, prune …"""
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, WeightNorm | SpectralNorm | BasePruningMethod):
+            hook(module, ())
 
 
 def _copy(weight: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from gradsieve.change import WINDOW
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.torch.evidence.slow import slow_sum
 from gradsieve.torch.evidence.transport import Transport, own_direction
-from gradsieve.torch.modules.record import Call, Recorder
+from gradsieve.torch.modules.record import Chain, Recorder
 from gradsieve.torch.modules.sequences import sequences
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights, find_stacks
 from gradsieve.torch.watching.diagnosis import Diagnosis, LayerReading, diagnose
@@ -84,13 +85,13 @@ class Watch:
         if self._losses:
             self.last["loss"] = self._losses[-1]
         with torch.no_grad():
-            for stack, calls in finished.items():
-                self._look_at(stack, calls[-1])
+            for stack, chains in finished.items():
+                self._look_at(stack, chains[-1])
 
-    def _look_at(self, stack: Stack, call: Call) -> None:
+    def _look_at(self, stack: Stack, chain: Chain) -> None:
         weights = stack.fixed_weights()
         like = weights[Place(0, 0)]["weight_hh"]
-        transport = Transport(stack, weights, sequences(stack, call, like))
+        transport = Transport(stack, weights, sequences(stack, chain, like))
         for carrier in transport.carriers:
             if int(carrier.last.max()) < 1:
                 continue  # its gradient enters at the first step: there is no lag to look at
@@ -138,8 +139,14 @@ class Watch:
         return diagnose(self.layers, self.q_range, tuple(self._losses), self.constant_loss)
 
     def close(self) -> None:
-        """Take the hooks off the model."""
+        """Stop recording. So does dropping the watch, or the end of a `with` block."""
         self.recorder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def watch(
