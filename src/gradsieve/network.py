@@ -156,8 +156,8 @@ class SRN(Weights):
         """A network whose weights are drawn from a seed.
 
         Args:
-            start: a `gs.Start`, or the name of how the recurrent matrix begins: "orthogonal",
-                "identity" or "gaussian".
+            start: a `gs.Start`, or the name of how the recurrent matrix begins: "mixed",
+                "orthogonal", "identity" or "gaussian".
             seed: the same seed gives the same weights.
             dtype: float32 or float64.
             **settings: beside a name, the other settings of `gs.Start`, such as `variance`.

@@ -1,7 +1,7 @@
 """How a network begins: its recurrent matrix, and how far its units bend.
 
-The recurrent matrix decides how far back the first gradient reaches. "orthogonal" and "identity"
-keep the norm of every delta; "gaussian" is the paper's.
+The recurrent matrix decides how far back the first gradient reaches. "orthogonal", "identity" and
+"mixed", half of each, keep the norm of every delta; "gaussian" is the paper's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.settings import Settings, setting
 
 Array = NDArray[Any]
-Recurrent = Literal["orthogonal", "identity", "gaussian"]
+Recurrent = Literal["mixed", "orthogonal", "identity", "gaussian"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Start(Settings):
             return np.eye(len(normal))
         if self.recurrent == "orthogonal":
             return orthogonal(normal)
+        if self.recurrent == "mixed":
+            return mixed(normal)
         return normal * math.sqrt(self.variance)
 
 
@@ -71,6 +73,18 @@ def orthogonal(normal: Array) -> Array:
     q, r = np.linalg.qr(normal)
     found: Array = q * np.sign(np.diagonal(r))
     return found
+
+
+def mixed(normal: Array) -> Array:
+    """Half the units as the identity, half as a random orthogonal matrix.
+
+    The first half keeps a state as it is, for dependencies over many steps. The second half turns
+    it, for features of what came last. Neither shrinks a delta.
+    """
+    w_rec = np.eye(len(normal))
+    first = len(normal) // 2
+    w_rec[first:, first:] = orthogonal(normal[first:, first:])
+    return w_rec
 
 
 def as_start(start: Start | str, **settings: Any) -> Start:
