@@ -49,8 +49,8 @@ def sign_agreement(seed, learning_rate, momentum, clip=None):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_full_predicts_the_sign_of_the_change_early_in_training(seed, record_property, capsys):
     full, frozen, grew = sign_agreement(seed, learning_rate=1e-5, momentum=0.9)
-    record_property("full", full)
-    record_property("frozen", frozen)
+    record_property("full", float(full))
+    record_property("frozen", float(frozen))
     with capsys.disabled():
         print(
             f"\n  network {seed}: right signs full {full:.2f}, frozen {frozen:.2f}; grew {grew:.2f}"
