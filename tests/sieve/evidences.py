@@ -33,7 +33,9 @@ class Going:
 
 def whole_evidence(policy, Q, slope=None, dS=0.0, contributions=(), learning=None):
     """All that a policy may ask for; it is to look only at what it does ask for."""
-    return Evidence(Q, learning, change(Q, dS), slope, tuple(contributions))
+    return Evidence(
+        Q, learning, change=change(Q, dS), slope=slope, contributions=tuple(contributions)
+    )
 
 
 def correction_length(decision, slope):

@@ -129,7 +129,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
 )
 def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more, policy):
     """Epochs so short that some keep no update, and that a row of skips reaches into the next."""
-    sieve = gs.Sieve(policy, (-0.2, 0.2), stall_after=4, every=4 if policy == "hold" else 1)
+    sieve = gs.Sieve(policy, (-0.2, 0.2), stall_after=4, every=1 if policy == "skip" else 4)
     recipe = RECIPE.replaced(sieve=sieve, iterations=3, epochs=40, probe_every=1, **more)
     job = dataclasses.replace(JOB, recipe=recipe)
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
