@@ -21,7 +21,7 @@ ROWS = (
     "network",
     "engine reference kernel",
     "flow change",
-    "sieve",
+    "sieve judgement",
     "recipe recipes",
     "training",
     "torch",

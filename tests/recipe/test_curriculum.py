@@ -41,23 +41,25 @@ def test_short_runs_leave_out_the_stages_that_would_be_too_short(length, epochs)
 
 def test_every_stage_has_its_epochs_and_the_rest_is_the_tasks_own():
     staged = gs.Curriculum(((0.1, 1 / 3), (0.5, 1 / 6)))
-    found = [staged.stage(epoch, 100, 6) for epoch in range(6)]
-    assert [stage.length for stage in found] == [10, 10, 50, None, None, None]
-    assert [stage.begins for stage in found] == [0, 0, 2, 3, 3, 3]
-    assert gs.Curriculum().stage(0, 100, 6) == (None, 0)
+    found = [staged.stage(number, 7, 100, 6) for number in range(4)]
+    assert found == [(10, 7, 2), (50, 7, 1), (None, 7, None), (None, 7, None)]
+    assert gs.Curriculum().stage(0, 0, 100, 6) == (None, 0, None)
 
 
 @given(length=st.integers(60, 1000), epochs=st.integers(20, 500))
-def test_the_stages_cover_the_epochs_in_their_order(length, epochs):
+def test_the_stages_come_in_their_order_and_leave_epochs_for_the_tasks_own_length(length, epochs):
     curriculum = gs.Curriculum(GROWTH)
-    expected = [steps for steps, share in curriculum.lengths(length, epochs) for _ in range(share)]
-    found = [curriculum.stage(epoch, length, epochs).length for epoch in range(epochs)]
-    assert found == expected + [None] * (epochs - len(expected))
+    lengths = curriculum.lengths(length, epochs)
+    found = [curriculum.stage(number, 0, length, epochs) for number in range(len(lengths))]
+    assert tuple((stage.length, stage.most) for stage in found) == lengths
+    assert sum(stage.most for stage in found) < epochs
 
 
 def test_the_rate_of_a_stage_is_larger_as_its_sequences_are_shorter_where_that_is_asked_for():
-    stages = [gs.Curriculum(((0.1, 0.25), (0.5, 0.25))).stage(epoch, 100, 4) for epoch in range(4)]
-    for power, expected in ((0.0, [1, 1, 1, 1]), (1.0, [10, 2, 1, 1]), (2.0, [100, 4, 1, 1])):
+    stages = [
+        gs.Curriculum(((0.1, 0.25), (0.5, 0.25))).stage(number, 0, 100, 4) for number in range(3)
+    ]
+    for power, expected in ((0.0, [1, 1, 1]), (1.0, [10, 2, 1]), (2.0, [100, 4, 1])):
         curriculum = gs.Curriculum(rate_power=power)
         assert [curriculum.rate(stage, 100) for stage in stages] == expected
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from gradsieve.change import WINDOW, window_steps
 from gradsieve.data import Sequences, filled, from_arrays
-from gradsieve.diagnosis._judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.flow import Engine, Flow, backpropagate
+from gradsieve.judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.sieve import Sieve

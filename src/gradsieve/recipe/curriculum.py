@@ -14,10 +14,11 @@ NEARLY = 1e-9  # so that a share of 0.7 of 10 is 7
 
 
 class Stage(NamedTuple):
-    """A part of a run: the length it trains on (None is the task's own), and since which epoch."""
+    """A part of a run: the length it trains on (None is the task's own), and for which epochs."""
 
     length: int | None
     begins: int
+    most: int | None = None  # epochs after which it ends; None is never
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Curriculum(Settings):
         (),
         "Stages, each a share of the length and of the epochs, e.g. 0.2:0.1,0.5:0.14.",
         shape="pairs (share of the length, share of the epochs) of numbers between 0 and 1",
+    )
+    advance_at: float | None = setting(
+        None,
+        "Accuracy on a stage's own sequences above which the stage ends before its epochs do.",
+        none=True,
     )
     rate_power: float = setting(
         0.0, "In a stage the rate is rate * (T / length)**p, with this p.", least=0
@@ -61,13 +67,11 @@ class Curriculum(Settings):
         )
         return tuple((steps, share) for steps, share in whole if steps >= SHORTEST and share >= 1)
 
-    def stage(self, epoch: int, length: int, epochs: int) -> Stage:
-        """The stage of an epoch counted from 0."""
-        begins = 0
-        for steps, share in self.lengths(length, epochs):
-            if epoch < begins + share:
-                return Stage(steps, begins)
-            begins += share
+    def stage(self, number: int, begins: int, length: int, epochs: int) -> Stage:
+        """The stage of this number, counted from 0, which began in this epoch."""
+        stages = self.lengths(length, epochs)
+        if number < len(stages):
+            return Stage(stages[number][0], begins, stages[number][1])
         return Stage(None, begins)
 
     def rate(self, stage: Stage, length: int) -> float:

@@ -19,7 +19,7 @@ from gradsieve.torch.fast.srn import SRN
 from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.stack import Recurrent
 from gradsieve.torch.modules.start import init_
-from gradsieve.torch.watching.diagnosis import Diagnosis, constant_loss
+from gradsieve.torch.watching.constant_guess import constant_loss
 from gradsieve.torch.watching.sinks import CSVSink, TensorBoardSink
 from gradsieve.torch.watching.watch import Watch, watch
 
@@ -28,7 +28,6 @@ __all__ = [
     "Sieve",
     "watch",
     "Watch",
-    "Diagnosis",
     "constant_loss",
     "TensorBoardSink",
     "CSVSink",

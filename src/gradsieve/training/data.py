@@ -52,6 +52,11 @@ class Stacked:
             None if self.starts is None else self.starts[indices],
         )
 
+    def first(self, count: int) -> Stacked:
+        """The first of these sequences."""
+        starts = None if self.starts is None else self.starts[:count]
+        return Stacked(self.u[:count], self.t[:count], starts)
+
     @property
     def per_step(self) -> bool:
         return self.t.ndim == (2 if self.t.dtype.kind in "iu" else 3)

@@ -25,6 +25,8 @@ class Progress:
     stalls: int = 0
     nonfinite: int = 0
     validations: int = 0
+    stage: int = 0  # of the curriculum
+    stage_begins: int = 0  # the epoch in which it began
     best_epoch: int = 0
     best_accuracy: float = -math.inf
     best_loss: float = math.inf
@@ -50,6 +52,8 @@ class Progress:
             "corrected": "updates",
             "best_epoch": "epoch",
             "validations": "epoch",
+            "stage": "epoch",
+            "stage_begins": "epoch",
         }
         for name, limit in limits.items():
             if stored[name] > stored[limit]:

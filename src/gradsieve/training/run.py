@@ -162,17 +162,26 @@ class _Training:
         }
         self.roll_back: RollBack | None = None
         if job.recipe.schedule.roll_back is not None:
-            times, first = job.recipe.schedule.roll_back, self._stage(0).length
+            times, first = job.recipe.schedule.roll_back, self._stage.length
             self.roll_back = RollBack(times, self.stepper.descent, first)
         if self.stepper.policy is not None:
             for sequences in (self.data.train, *self.stages.values()):
                 horizon_within(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
         self.folder: RunFolder | None = None
 
-    def _stage(self, epoch: int) -> Stage:
+    @property
+    def _stage(self) -> Stage:
         if not self.staged:
             return Stage(None, 0)
-        return self.recipe.curriculum.stage(epoch, self.length, self.recipe.budget.epochs)
+        progress, epochs = self.progress, self.recipe.budget.epochs
+        return self.recipe.curriculum.stage(
+            progress.stage, progress.stage_begins, self.length, epochs
+        )
+
+    def _advance(self) -> None:
+        """Begin the next stage of the curriculum."""
+        self.progress.stage += 1
+        self.progress.stage_begins = self.progress.epoch
 
     def open(self, folder: RunFolder, net: SRN) -> None:
         """Start the folder, or go on from what it holds."""
@@ -266,7 +275,10 @@ class _Training:
 
     def _epoch(self, tally: Tally, stop: threading.Event) -> None:
         recipe, progress, descent = self.recipe, self.progress, self.stepper.descent
-        stage = self._stage(progress.epoch)
+        stage = self._stage
+        if stage.most is not None and progress.epoch - stage.begins >= stage.most:
+            self._advance()
+            stage = self._stage
         train = self.data.train if stage.length is None else self.stages[stage.length]
         order = np.random.Generator(np.random.PCG64([self.job.seed, progress.epoch]))
         batch = recipe.curriculum.batch(stage, self.length, recipe.budget.batch)
@@ -308,13 +320,25 @@ class _Training:
         seen = asdict(probe(self.stepper, self.data.validation)) if probed else None
         if self.roll_back is not None:
             losses = [outcome.loss for outcome in tally.outcomes]
-            stage = self._stage(progress.epoch - 1).length
-            record["rolled_back"] = self.roll_back.look(self.stepper.descent, losses, stage)
+            record["rolled_back"] = self.roll_back.look(
+                self.stepper.descent, losses, self._stage.length
+            )
+        if self._passed():
+            self._advance()
         record |= {"probe": seen, "seconds": progress.seconds}
         self.history.append(record)
         if self.folder is not None:
             self.folder.append_history(record)
         return record
+
+    def _passed(self) -> bool:
+        """Whether the stage has been learned, so that the next one may begin."""
+        stage, enough = self._stage.length, self.recipe.curriculum.advance_at
+        if stage is None or enough is None:
+            return False
+        first = self.stages[stage].first(self.recipe.budget.sizes[1])
+        accuracy, _ = evaluate(self.stepper.net, self.job.task, first, self.job.engine)
+        return accuracy > enough
 
     def _slow_Q(self) -> float | None:
         """Slow Q of the last minibatch, whatever the policy measures: runs are compared by it."""

@@ -1,8 +1,9 @@
-"""The norm of the gradient against the lag, and how far it reaches."""
+"""The norm of the gradient against the lag, and how far its slow part reaches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -10,6 +11,7 @@ from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.recursion import Deltas
 
 LOG10_2 = math.log10(2)
+LAGS = 20
 
 
 def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
@@ -30,9 +32,19 @@ def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
     return [float(value) if some else -math.inf for value, some in zip(logs, mean > 0, strict=True)]
 
 
-def reach(logs: list[float], q_range: tuple[float, float]) -> int:
-    """The longest lag at which Q is inside the range; on the way there it may have been outside."""
-    lowest, highest = q_range
-    return max(
-        (lag for lag, log in enumerate(logs) if lowest <= logs[0] - log <= highest), default=0
-    )
+def reach(slow_Q: Callable[[int], float], longest: int, highest: float) -> int:
+    """The longest lag at which slow Q is not above its range, to a twentieth of the longest.
+
+    Slow Q may leave the range on the way there and come back. So it is measured at lags spread
+    evenly, and halved between the last one inside and the next one.
+    """
+    inside = outside = 0
+    for lag in sorted({longest * part // LAGS for part in range(1, LAGS + 1)}, reverse=True):
+        if lag and slow_Q(lag) <= highest:
+            inside = lag
+            break
+        outside = lag
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (middle, outside) if slow_Q(middle) <= highest else (inside, middle)
+    return inside

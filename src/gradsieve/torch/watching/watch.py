@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from statistics import fmean
 from typing import Self
 
 import torch
@@ -16,12 +17,15 @@ from torch import Tensor, nn
 
 from gradsieve.change import WINDOW
 from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.judgement import Judgement, LayerReading, judge
+from gradsieve.sieve import Sieve
+from gradsieve.torch.evidence.carrier import Carrier
+from gradsieve.torch.evidence.recursion import Deltas
 from gradsieve.torch.evidence.slow import slow_sum
 from gradsieve.torch.evidence.transport import Transport, own_direction
 from gradsieve.torch.modules.record import Chain, Recorder
 from gradsieve.torch.modules.sequences import sequences
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights, find_stacks
-from gradsieve.torch.watching.diagnosis import Diagnosis, LayerReading, diagnose
 from gradsieve.torch.watching.lags import norms_by_lag, reach
 from gradsieve.torch.watching.saturation import saturated_share
 
@@ -40,7 +44,7 @@ class Watch:
         self,
         model: nn.Module,
         every: int = 1,
-        q_range: tuple[float, float] = (-1.0, 1.0),
+        q_range: tuple[float, float] | None = None,
         sinks: Iterable[Sink] = (),
         constant_loss: float | None = None,
         memory: int = 20,
@@ -48,7 +52,7 @@ class Watch:
         if every < 1:
             raise InvalidArgument(f"every is {every}; it must be at least 1")
         self.every = every
-        self.q_range = q_range
+        self.q_range = Sieve().range if q_range is None else q_range
         self.sinks = list(sinks)
         self.constant_loss = constant_loss
         self.stacks = find_stacks(model)
@@ -100,17 +104,22 @@ class Watch:
                 place = Place(index, carrier.direction)
                 name = _name(stack, place)
                 logs = norms_by_lag(carrier, own)
+                longest = len(logs) - 1
+
+                def slow_Q(lag: int | None, carrier: Carrier = carrier, own: Deltas = own) -> float:
+                    return slow_sum(carrier, [own], lag, WINDOW).Q
+
                 seen = LayerReading(
-                    name,
-                    logs[0] - logs[-1] if math.isfinite(logs[0]) else math.nan,
-                    reach(logs, self.q_range),
-                    len(logs) - 1,
+                    slow_Q(None),
+                    reach(slow_Q, longest, self.q_range[1]),
+                    longest,
                     saturated_share(transport.layers[place].run),
+                    name,
                 )
                 self.layers.append(seen)
                 self.curves[name] = logs
-                self.last[f"{name}/Q"] = seen.Q
-                self.last[f"{name}/slow_Q"] = slow_sum(carrier, [own], None, WINDOW).Q
+                self.last[f"{name}/Q"] = logs[0] - logs[-1] if math.isfinite(logs[0]) else math.nan
+                self.last[f"{name}/slow_Q"] = seen.slow_Q
                 self.last[f"{name}/reach"] = float(seen.reach)
                 for gate, share in seen.saturated.items():
                     self.last[f"{name}/saturated/{gate}"] = share
@@ -132,11 +141,12 @@ class Watch:
             return {}
         return {g: float(s) / total for g, s in zip(stack.cell.gates, squares, strict=True)}
 
-    def diagnosis(self) -> Diagnosis:
-        """In plain words, from the last reading and the losses given."""
+    def diagnosis(self) -> Judgement:
+        """Symptoms, evidence and what to try next, from the last reading and the losses given."""
         if not self.layers:
             raise GradsieveError("nothing was read yet; call read() after loss.backward()")
-        return diagnose(self.layers, self.q_range, tuple(self._losses), self.constant_loss)
+        loss = fmean(self._losses) if self._losses else None
+        return judge(self.layers, self.q_range, loss, self.constant_loss)
 
     def close(self) -> None:
         """Stop recording. So does dropping the watch, or the end of a `with` block."""
@@ -152,7 +162,7 @@ class Watch:
 def watch(
     model: nn.Module,
     every: int = 1,
-    q_range: tuple[float, float] = (-1.0, 1.0),
+    q_range: tuple[float, float] | None = None,
     sinks: Iterable[Sink] = (),
     constant_loss: float | None = None,
     memory: int = 20,
@@ -169,7 +179,8 @@ def watch(
     Args:
         model: where to look for recurrent modules.
         every: one reading in so many calls of `read()`; between them nothing is recorded.
-        q_range: the range of Q inside which a gradient is said to reach.
+        q_range: the range of slow Q inside which a gradient is said to reach; by default that of
+            the sieve's own policy.
         sinks: called with the step and the reading; see `TensorBoardSink` and `CSVSink`.
         constant_loss: the loss of a constant guess (`gst.constant_loss(targets)`), so that a model
             that has learned nothing can be told.
