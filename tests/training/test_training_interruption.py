@@ -125,6 +125,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_run_goes_on_from_there(tmp_path, u
         {"rms_decay": 0.99, "roll_back": 1.01},
         {"roll_back": 1.01},
         {"stages": ((0.5, 0.175), (0.7, 0.225)), "rate_power": 1.0, "batch_power": 1.0},
+        {"stages": ((0.5, 0.175), (0.7, 0.225)), "advance_at": 0.3, "warm_up": 0.2},
     ],
 )
 def test_a_run_interrupted_after_each_of_its_epochs_is_the_undisturbed_one(tmp_path, more, policy):

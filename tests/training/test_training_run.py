@@ -181,6 +181,18 @@ def test_a_staged_run_begins_as_a_run_over_its_stage_and_is_judged_by_its_own_ta
     assert (judged["accuracy"], judged["validation_loss"]) == on_its_own_task
 
 
+@pytest.mark.parametrize(("enough", "stays"), [(0.0, 1), (1.0, 2)])
+def test_a_stage_ends_once_its_own_sequences_are_learned_well_enough(enough, stays):
+    """No accuracy is above 1, and this network's is above 0 from the beginning."""
+    quick = SMALL | {"stop_at": None, "warm_up": 1.0, "validate_every": 1}
+    advancing = gs.train(small_net(), TASK, **quick, stages=((0.6, 2 / 3),), advance_at=enough)
+    fixed = gs.train(small_net(), TASK, **quick, stages=((0.6, stays / 3),))
+    assert [record["gradient_norm"] for record in advancing.history] == [
+        record["gradient_norm"] for record in fixed.history
+    ]
+    np.testing.assert_array_equal(advancing.final.flat, fixed.final.flat)
+
+
 def test_a_stage_of_half_the_length_has_twice_the_rate_where_that_goes_by_length():
     quick = SMALL | {"stop_at": None, "stages": ((0.5, 2 / 3),)}
     by_length = gs.train(small_net(), TASK, PAPER, **quick, rate_power=1.0)

@@ -33,6 +33,8 @@ class Curriculum(Settings):
     advance_at: float | None = setting(
         None,
         "Accuracy on a stage's own sequences above which the stage ends before its epochs do.",
+        least=0,
+        most=1,
         none=True,
     )
     rate_power: float = setting(
