@@ -24,13 +24,14 @@ from gradsieve.flow import Engine, checked_engine, horizon_within
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.recipe.curriculum import Stage
-from gradsieve.training.data import AnyLength, Problem, draw, draw_stage
+from gradsieve.training.data import Problem, draw
 from gradsieve.training.evaluation import evaluate
 from gradsieve.training.older import FORMAT, OLD_FORMAT
 from gradsieve.training.probe import probe
 from gradsieve.training.progress import Progress, Tally, finite
 from gradsieve.training.record import Checkpoint, RunFolder, versions
 from gradsieve.training.roll_back import RollBack
+from gradsieve.training.stages import Stages
 from gradsieve.training.step import Extension, Stepper
 
 Stopped = Literal["epochs", "solved", "patience", "interrupted"]
@@ -151,37 +152,15 @@ class _Training:
         self.history: list[dict[str, Any]] = []
         budget = job.recipe.budget
         self.data = draw(job.task, net, budget.sizes, job.seed)
-        steps: int = self.data.train.u.shape[1]
-        self.length: int = getattr(job.task, "length", None) or steps
-        stages = job.recipe.curriculum.lengths(self.length, budget.epochs)
-        self.staged = isinstance(job.task, AnyLength)  # a task that brings its data has one length
-        self.stages = {
-            length: draw_stage(job.task, net, length, budget.sizes[0], job.seed)
-            for length, _ in stages
-            if self.staged
-        }
+        self.stages = Stages(job.task, job.recipe, self.data.train, net, job.seed)
         self.roll_back: RollBack | None = None
         if job.recipe.schedule.roll_back is not None:
-            times, first = job.recipe.schedule.roll_back, self._stage.length
+            times, first = job.recipe.schedule.roll_back, self.stages.now(self.progress).length
             self.roll_back = RollBack(times, self.stepper.descent, first)
         if self.stepper.policy is not None:
-            for sequences in (self.data.train, *self.stages.values()):
+            for sequences in self.stages:
                 horizon_within(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
         self.folder: RunFolder | None = None
-
-    @property
-    def _stage(self) -> Stage:
-        if not self.staged:
-            return Stage(None, 0)
-        progress, epochs = self.progress, self.recipe.budget.epochs
-        return self.recipe.curriculum.stage(
-            progress.stage, progress.stage_begins, self.length, epochs
-        )
-
-    def _advance(self) -> None:
-        """Begin the next stage of the curriculum."""
-        self.progress.stage += 1
-        self.progress.stage_begins = self.progress.epoch
 
     def open(self, folder: RunFolder, net: SRN) -> None:
         """Start the folder, or go on from what it holds."""
@@ -275,13 +254,10 @@ class _Training:
 
     def _epoch(self, tally: Tally, stop: threading.Event) -> None:
         recipe, progress, descent = self.recipe, self.progress, self.stepper.descent
-        stage = self._stage
-        if stage.most is not None and progress.epoch - stage.begins >= stage.most:
-            self._advance()
-            stage = self._stage
-        train = self.data.train if stage.length is None else self.stages[stage.length]
+        stage = self.stages.go_on(progress)
+        train = self.stages.sequences(stage)
         order = np.random.Generator(np.random.PCG64([self.job.seed, progress.epoch]))
-        batch = recipe.curriculum.batch(stage, self.length, recipe.budget.batch)
+        batch = recipe.curriculum.batch(stage, self.stages.length, recipe.budget.batch)
         try:
             minibatches = order.integers(0, len(train), (recipe.budget.iterations, batch))
         except ValueError as error:  # more than any array holds
@@ -298,7 +274,7 @@ class _Training:
 
     def _rate(self, stage: Stage) -> float:
         recipe, epoch = self.recipe, self.progress.epoch
-        rate = recipe.optimiser.learning_rate * recipe.curriculum.rate(stage, self.length)
+        rate = recipe.optimiser.learning_rate * recipe.curriculum.rate(stage, self.stages.length)
         rate = recipe.schedule.rate(rate, epoch, recipe.budget.epochs, epoch - stage.begins)
         return rate if self.roll_back is None else rate * self.roll_back.share_in(stage.length)
 
@@ -320,25 +296,14 @@ class _Training:
         seen = asdict(probe(self.stepper, self.data.validation)) if probed else None
         if self.roll_back is not None:
             losses = [outcome.loss for outcome in tally.outcomes]
-            record["rolled_back"] = self.roll_back.look(
-                self.stepper.descent, losses, self._stage.length
-            )
-        if self._passed():
-            self._advance()
+            stage = self.stages.now(progress).length
+            record["rolled_back"] = self.roll_back.look(self.stepper.descent, losses, stage)
+        self.stages.go_on_if_learned(progress, net, job.engine)
         record |= {"probe": seen, "seconds": progress.seconds}
         self.history.append(record)
         if self.folder is not None:
             self.folder.append_history(record)
         return record
-
-    def _passed(self) -> bool:
-        """Whether the stage has been learned, so that the next one may begin."""
-        stage, enough = self._stage.length, self.recipe.curriculum.advance_at
-        if stage is None or enough is None:
-            return False
-        first = self.stages[stage].first(self.recipe.budget.sizes[1])
-        accuracy, _ = evaluate(self.stepper.net, self.job.task, first, self.job.engine)
-        return accuracy > enough
 
     def _slow_Q(self) -> float | None:
         """Slow Q of the last minibatch, whatever the policy measures: runs are compared by it."""
