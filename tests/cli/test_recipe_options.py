@@ -99,9 +99,9 @@ def test_the_default_that_help_shows_is_the_base_recipes():
         (["--recipe", "best"], "--recipe is 'best'; it may be recommended, paper"),
         (
             ["--momentum", "much"],
-            "--momentum is 'much'; it must be a number at least 0 and below 1",
+            "--momentum is 'much'; it must be a number of at least 0 and below 1",
         ),
-        (["--momentum", "1"], "momentum is 1; it must be a number at least 0 and below 1"),
+        (["--momentum", "1"], "momentum is 1; it must be a number of at least 0 and below 1"),
         (["--sieve", "off", "--window", "1"], "--window is given, but --sieve is off"),
         (["--stages", "a:b"], "--stages is 'a:b'; it must be pairs"),
     ],

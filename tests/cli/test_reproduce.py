@@ -64,7 +64,7 @@ def test_status_says_how_many_runs_are_done(small_study):
 def test_what_there_is_can_be_written_while_another_process_computes(small_study, tmp_path):
     words = ["table1", *SMALL, "--folder", small_study, "-o", tmp_path]
     with sole_writer(small_study):
-        with pytest.raises(GradsieveError, match="another gradsieve reproduce"):
+        with pytest.raises(GradsieveError, match="another process is computing a study"):
             run(*words)
         assert run(*words, "--write-only").exit_code == 0
     written, known = (folder / "runs.csv" for folder in (tmp_path, small_study / "results"))
