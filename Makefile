@@ -18,7 +18,7 @@ help:
 	@echo "make fuzz      fifty times as many damaged files as the tests have (an hour)"
 	@echo "make faults    a thousand kills, full disks, two writers (an hour)"
 	@echo "make sanitize  the kernel's tests under the address and undefined-behaviour sanitizers"
-	@echo "make wheel     a wheel for this machine under dist"
+	@echo "make wheel     wheels for this machine and the sdist, under dist, tried without a compiler"
 	@echo "make clean     remove .venv and everything built"
 	@echo
 	@echo "After the first of them, this network learns in seconds:"
@@ -73,8 +73,8 @@ faults: $(VENV)/dev.stamp
 sanitize: $(VENV)/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/sanitize.sh
 
-wheel: $(VENV)/dev.stamp
-	$(BIN)/pip wheel --no-deps -w dist .
+wheel:
+	sh tests/wheel.sh
 
 clean:
 	rm -rf build dist $(VENV)
