@@ -25,7 +25,7 @@ ROWS = (
     "recipe recipes",
     "training",
     "torch",
-    "data model diagnosis export fitting estimators",
+    "data model export diagnosis fitting estimators",
     "bench experiments",
     "report",
     "cli __main__",

@@ -18,8 +18,9 @@ import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
 from gradsieve.errors import InvalidArgument, MissingExtra
-from gradsieve.fitting import NO_SEARCH, Fitted, Search, own_recipe
+from gradsieve.fitting import NO_SEARCH, Fitted, Search, cells, own_recipe
 from gradsieve.fitting import fit as fit_sequences
+from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.recipe import Recipe
 
@@ -48,6 +49,8 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
         validation: float = 0.2,
         random_state: Any = None,
         n_jobs: int | None = None,
+        cell: str | None = None,
+        time: float | None = None,
     ) -> None:
         self.recipe = recipe
         self.search = search
@@ -58,6 +61,8 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
         self.validation = validation
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.cell = cell
+        self.time = time
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -85,6 +90,10 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
             search = replace(search, hidden=self.hidden)
         if self.learning_rate is not None:
             search = replace(search, rates=(self.learning_rate,))
+        if self.cell is not None:
+            search = replace(search, cells=cells(self.cell))
+        if self.time is not None:
+            search = replace(search, seconds=self.time)
         given = {"sieve": self.sieve, "epochs": self.epochs}
         settings = {name: value for name, value in given.items() if value is not None}
         return (self.recipe or own_recipe()).replaced(**settings), search
@@ -109,23 +118,25 @@ class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
         table = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
-        if not reset and self.model_.net.inputs != 1:
+        if not reset and self.model_.inputs != 1:
             raise InvalidArgument(
                 f"X has 2 axes, which is one channel; {type(self).__name__} was fitted with "
-                f"{self.model_.net.inputs}"
+                f"{self.model_.inputs}"
             )
         return [row[:, None] for row in table]
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
         # In float64 a case's answer does not depend on the cases beside it.
-        model = replace(self.model_, net=self.model_.net.astype(np.float64))
+        model = self.model_
+        if isinstance(model, Model):
+            model = replace(model, net=model.net.astype(np.float64))
         sequences = self._sequences(X, reset=False)
         count = len(sequences)
         if model.classes is not None:
             data = from_arrays(sequences, np.zeros(count), model.classes)
         else:
-            data = from_arrays(sequences, np.zeros((count, model.net.outputs)))
+            data = from_arrays(sequences, np.zeros((count, model.outputs_each)))
         return model.outputs(data)
 
 
@@ -162,6 +173,9 @@ class SRNClassifier(ClassifierMixin, _SRNEstimator):  # type: ignore[misc]
         validation: the share of the cases that choose the network.
         random_state: decides split, initial weights and order.
         n_jobs: runs at a time; all cores by default.
+        cell: "tanh", "gru", "lstm", or "auto" for the best of the three by validation. PyTorch
+            trains the latter ones.
+        time: seconds for all of it; as long as the recipe says by default.
 
     Attributes:
         classes_: the class labels.

@@ -17,7 +17,7 @@ import numpy as np
 from gradsieve.data import Preparation, Scaling, Sequences, filled
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.flow import Engine, predict
-from gradsieve.network import SRN, Array
+from gradsieve.network import SRN, Array, Output
 
 PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
 
@@ -25,14 +25,26 @@ PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
 class Answers(ABC):
     """A network that answers raw sequences in the names of the data."""
 
-    classes: tuple[str, ...] | None
+    scaling: Scaling
+    classes: tuple[str, ...] | None  # None: regression
     features: tuple[str, ...]
     per_step: bool
-    preparation: Preparation
+    equal_lengths: bool  # whether it was trained on sequences of one length
+    preparation: Preparation  # of the training data, and of all that follows
+    longest: int | None  # steps of the longest training sequence
 
     @property
     @abstractmethod
     def inputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def hidden(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """How many weights there are."""
 
     @property
     @abstractmethod
@@ -42,6 +54,22 @@ class Answers(ABC):
     @abstractmethod
     def outputs(self, data: Sequences) -> Array:
         """Probabilities or values in the data's units: (N,O), or (steps,O) if per step."""
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write weights, scaling and names into a safetensors file, atomically."""
+
+    def named(self) -> dict[str, Any]:
+        """All but the weights, as the JSON that is saved beside them; `named_from` reads it."""
+        return {
+            "scaling": self.scaling.as_json(),
+            "classes": None if self.classes is None else list(self.classes),
+            "features": list(self.features),
+            "per_step": self.per_step,
+            "equal_lengths": self.equal_lengths,
+            "preparation": self.preparation.as_dict(),
+            "longest": self.longest,
+        }
 
     def check_inputs(self, data: Sequences) -> None:
         """Refuse data that the network cannot take."""
@@ -90,12 +118,12 @@ class Model(Answers):
 
     net: SRN
     scaling: Scaling
-    classes: tuple[str, ...] | None  # None: regression
+    classes: tuple[str, ...] | None
     features: tuple[str, ...]
     per_step: bool = False
-    equal_lengths: bool = False  # whether it was trained on sequences of one length
-    preparation: Preparation = Preparation()  # of the training data, and of all that follows
-    longest: int | None = None  # steps of the longest training sequence
+    equal_lengths: bool = False
+    preparation: Preparation = Preparation()
+    longest: int | None = None
 
     @classmethod
     def of(cls, net: SRN) -> Self:
@@ -111,6 +139,14 @@ class Model(Answers):
     @property
     def inputs(self) -> int:
         return self.net.inputs
+
+    @property
+    def hidden(self) -> int:
+        return self.net.hidden
+
+    @property
+    def parameters(self) -> int:
+        return int(self.net.flat.size)
 
     @property
     def outputs_each(self) -> int:
@@ -137,16 +173,7 @@ class Model(Answers):
         return self.scaling.outputs(found)
 
     def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
-        saved = {
-            "scaling": self.scaling.as_json(),
-            "classes": None if self.classes is None else list(self.classes),
-            "features": list(self.features),
-            "per_step": self.per_step,
-            "equal_lengths": self.equal_lengths,
-            "preparation": self.preparation.as_dict(),
-            "longest": self.longest,
-        }
-        self.net.save(path, {"model": saved} | (extra or {}))
+        self.net.save(path, {"model": self.named()} | (extra or {}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -154,37 +181,44 @@ class Model(Answers):
         saved = extra.get("model")
         if saved is None:
             return cls.of(net)
-        try:
-            return cls._from_json(net, saved)
-        except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
-            raise InvalidFile(
-                f"{path}: what was saved with the network is damaged ({error})"
-            ) from (error)
+        sizes = (net.inputs, net.outputs)
+        return cls(net=net, **named_from(path, saved, sizes, net.output))
 
-    @classmethod
-    def _from_json(cls, net: SRN, saved: dict[str, Any]) -> Self:
-        classes, features = saved["classes"], saved["features"]
-        if (classes is None) != (net.output == "linear"):
-            raise InvalidFile(f"classes do not go with a {net.output} output")
-        for name, values, size in (
-            ("classes", classes if classes is not None else [""] * net.outputs, net.outputs),
-            ("features", features, net.inputs),
-        ):
-            if len(values) != size or not all(isinstance(value, str) for value in values):
-                raise InvalidFile(f"{name} must be {size} names")
-        longest = saved.get("longest")
-        if not (longest is None or (type(longest) is int and longest > 0)):
-            raise InvalidFile(f"longest is {longest!r}; it must be a number of steps")
-        return cls(
-            net=net,
-            scaling=Scaling.from_json(saved["scaling"], net.inputs, net.outputs),
-            classes=None if classes is None else tuple(classes),
-            features=tuple(features),
-            per_step=bool(saved["per_step"]),
-            equal_lengths=bool(saved["equal_lengths"]),
-            preparation=Preparation.from_dict(saved.get("preparation", {})),
-            longest=longest,
-        )
+
+def named_from(
+    path: str | os.PathLike[str], saved: Any, sizes: tuple[int, int], output: Output
+) -> dict[str, Any]:
+    """The fields that `Answers.named` saved, for a network of these inputs and outputs."""
+    try:
+        return _named_from(saved, *sizes, output)
+    except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
+        raise InvalidFile(
+            f"{path}: what was saved with the network is damaged ({error})"
+        ) from error
+
+
+def _named_from(saved: dict[str, Any], inputs: int, outputs: int, output: Output) -> dict[str, Any]:
+    classes, features = saved["classes"], saved["features"]
+    if (classes is None) != (output == "linear"):
+        raise InvalidFile(f"classes do not go with a {output} output")
+    for name, values, size in (
+        ("classes", classes if classes is not None else [""] * outputs, outputs),
+        ("features", features, inputs),
+    ):
+        if len(values) != size or not all(isinstance(value, str) for value in values):
+            raise InvalidFile(f"{name} must be {size} names")
+    longest = saved.get("longest")
+    if not (longest is None or (type(longest) is int and longest > 0)):
+        raise InvalidFile(f"longest is {longest!r}; it must be a number of steps")
+    return {
+        "scaling": Scaling.from_json(saved["scaling"], inputs, outputs),
+        "classes": None if classes is None else tuple(classes),
+        "features": tuple(features),
+        "per_step": bool(saved["per_step"]),
+        "equal_lengths": bool(saved["equal_lengths"]),
+        "preparation": Preparation.from_dict(saved.get("preparation", {})),
+        "longest": longest,
+    }
 
 
 def r_squared(outputs: Array, targets: Array) -> float:

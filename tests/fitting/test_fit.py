@@ -192,7 +192,7 @@ def test_a_constant_guess_is_the_training_parts_most_frequent_class() -> None:
         ({"rates": 0.1}, "rates is 0.1"),
         ({"noises": ()}, "noises is empty"),
         ({"noises": (-1.0,)}, r"noises is \(-1.0,\)"),
-        ({"starts": ("zero",)}, "starts is .*; it must be names out of orthogonal, identity"),
+        ({"starts": ("zero",)}, "starts is .*; it must be names out of mixed, orthogonal"),
         ({"starts": "identity"}, "starts is 'identity'"),
         ({"updates": 0}, "updates is 0"),
         ({"seconds": 0}, "seconds is 0"),

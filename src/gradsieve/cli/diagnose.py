@@ -12,7 +12,8 @@ from rich.table import Table as RichTable
 from gradsieve.cli.console import Console
 from gradsieve.cli.own_data import Table, table_options
 from gradsieve.diagnosis import Diagnosis
-from gradsieve.model import Model
+from gradsieve.export import load_model
+from gradsieve.model import Answers, Model
 
 
 @table_options
@@ -37,10 +38,10 @@ def diagnose(
     from gradsieve.diagnosis import diagnose as look
     from gradsieve.diagnosis import draw
 
-    model = Model.load(network)
+    model = load_model(network)
     found = look(model, table.read_for(model, data), steps, seed)
     if picture is not None:
-        draw(found, model.net, picture)
+        draw(found, model.net if isinstance(model, Model) else model, picture)
     if as_json:
         print(json.dumps(found.as_dict()))
         return
@@ -51,7 +52,7 @@ def diagnose(
         console.print(f"Picture: {picture}")
 
 
-def _table(found: Diagnosis, model: Model) -> RichTable:
+def _table(found: Diagnosis, model: Answers) -> RichTable:
     table = RichTable(show_header=False, box=None, pad_edge=False)
     source = "sequences of the data" if found.of_data else "sequences of white noise"
     rows = [
@@ -60,8 +61,8 @@ def _table(found: Diagnosis, model: Model) -> RichTable:
         ("slow Q", _over(found.slow_Q, found.horizon)),
         ("Q of Eq. 14", _over(found.Q, found.horizon)),
         ("gradient per step back", "–" if found.factor is None else f"× {found.factor:.3f}"),
-        ("spectral radius", f"{found.spectral_radius:.3f}"),
-        ("largest singular value", f"{found.largest_singular_value:.3f}"),
+        ("spectral radius", _number(found.spectral_radius)),
+        ("largest singular value", _number(found.largest_singular_value)),
         ("saturated (|z| > 0.9)", f"{found.saturated:.1%}"),
         ("median |z|", f"{found.activation_median:.3f}"),
     ]
@@ -73,6 +74,10 @@ def _table(found: Diagnosis, model: Model) -> RichTable:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _over(value: float | None, horizon: int) -> str:

@@ -31,7 +31,7 @@ class Format(StrEnum):
     c = "c"
 
 
-class Weights(StrEnum):
+class Precision(StrEnum):
     float32 = "float32"
     int8 = "int8"
 
@@ -45,7 +45,9 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; beside the network by default.")
     ] = None,
-    weights: Annotated[Weights, typer.Option(help="How the matrices are held.")] = Weights.float32,
+    weights: Annotated[
+        Precision, typer.Option(help="How the matrices are held.")
+    ] = Precision.float32,
     name: Annotated[str, typer.Option(help="What every name in the C header begins with.")] = (
         "network"
     ),
@@ -80,7 +82,7 @@ def export(
     described = None if description is None else Description.from_json(description)
     model = read_network(network, described)
     sequences = table.read_for(model, data)
-    exported = quantised(model) if weights is Weights.int8 else model
+    exported = quantised(model) if weights is Precision.int8 else model
     facts: dict[str, Any] = {"format": form.value, "weights": weights.value}
     if form is Format.onnx:
         content = to_onnx(model, lengths, weights.value, streaming)

@@ -22,6 +22,7 @@ from gradsieve.fitting import (
     Fitted,
     OnRecord,
     Search,
+    cells,
     outcome,
     own_recipe,
     sieve_reasons,
@@ -30,6 +31,7 @@ from gradsieve.fitting import (
 )
 from gradsieve.fitting import fit as fit_sequences
 from gradsieve.recipe import Recipe
+from gradsieve.report import write_report
 from gradsieve.settings import rules
 from gradsieve.sieve import Reason
 
@@ -72,6 +74,14 @@ def fit(
         str, typer.Option(help=PREPARED["spacing"], metavar="refuse|ignore|resample")
     ] = "refuse",
     lengths: Annotated[str, typer.Option(help=PREPARED["lengths"], metavar="keep|refuse")] = "keep",
+    cell: Annotated[
+        str,
+        typer.Option(
+            help="tanh, gru or lstm, or auto: the best of them by validation. PyTorch trains gru "
+            "and lstm.",
+            metavar="tanh|gru|lstm|auto",
+        ),
+    ] = "tanh",
     hidden: Annotated[int | None, typer.Option(help=SEARCHED["hidden"])] = None,
     learning_rate: Annotated[
         str | None, typer.Option(help="Learning rates to try, with commas.", metavar="NUMBERS")
@@ -109,7 +119,7 @@ def fit(
         "seconds": seconds(time),
     }
     chosen = {name: value for name, value in given.items() if value is not None}
-    search = Search(networks=networks, **chosen)
+    search = Search(cells=cells(cell), networks=networks, **chosen)
     prepared = Preparation(missing, spacing, lengths)  # type: ignore[arg-type]
     read = table.read(data, kind, per, prepared)
     tested: float | Any = test_share
@@ -137,6 +147,8 @@ def fit(
                 jobs=jobs,
             )
         write_outcome(fitted, folder)
+        if (folder / "runs").exists():  # an interrupted search leaves none
+            write_report([folder / "runs"], folder / "report.html", f"Fitting {data.stem}")
     if as_json:
         print(json.dumps(outcome(fitted) | {"output": str(output)}))
     else:
@@ -180,7 +192,7 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
     """The verdict, in words."""
     if fitted.run.stopped == "interrupted":
         console.print("Interrupted: this is the best network so far.")
-    task, score, found, net = fitted.task, fitted.score, fitted.diagnosis, fitted.model.net
+    task, score, found, net = fitted.task, fitted.score, fitted.diagnosis, fitted.model
     train = task.parts.train
     what = "R²" if train.classes is None else "accuracy"
     part = "Test" if task.parts.test is not None else "Validation"
@@ -201,7 +213,7 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
     chosen = fitted.chosen
     console.print(
         f"{train.count} training series of {train.lengths.min()} to {train.lengths.max()} steps; "
-        f"{net.hidden} units, {net.flat.size} parameters; {chosen} out of "
+        f"{net.hidden} units, {net.parameters} parameters; {chosen} out of "
         f"{len(fitted.trials)} trials; best network from epoch {fitted.run.best_epoch}; "
         f"{fitted.seconds:.1f} s."
     )

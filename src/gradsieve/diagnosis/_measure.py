@@ -19,7 +19,9 @@ import numpy as np
 
 from gradsieve.change import WINDOW, window_steps
 from gradsieve.data import Sequences, filled, from_arrays
+from gradsieve.diagnosis._gated import GatedFlow, gated_flow
 from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.export import Portable
 from gradsieve.flow import Engine, Flow, backpropagate
 from gradsieve.judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.model import Model
@@ -53,8 +55,8 @@ class Diagnosis:
     factor: float | None  # by which the norm changes with each step back, to the horizon
     saturated: float  # share of |z| above 0.9
     activation_median: float  # of |z|
-    spectral_radius: float
-    largest_singular_value: float
+    spectral_radius: float | None  # of w_rec; None for gated cells, whose gates are several
+    largest_singular_value: float | None
     score: float | None  # accuracy or R² on the data
     loss: float | None  # per target of a last step
     constant_loss: float | None  # of the best constant guess of those targets
@@ -89,7 +91,7 @@ def typical_horizon(lengths: Array) -> int:
 
 
 def diagnose(
-    model: Model,
+    model: Model | Portable,
     data: Sequences | None = None,
     steps: int = NOISE_STEPS,
     seed: int = 0,
@@ -98,7 +100,7 @@ def diagnose(
     """Look into a network.
 
     Args:
-        model: the network with its scaling.
+        model: the network with its scaling: of tanh units, or one layer of gru or lstm units.
         data: raw sequences with their targets; white noise if None.
         steps: of the white noise.
         seed: decides the noise, or which sequences are looked at where there are many.
@@ -107,29 +109,28 @@ def diagnose(
     generator = np.random.Generator(np.random.PCG64(seed))
     seen = _noise(model, steps, generator) if data is None else _sample(model, data, generator)
     seen = filled(seen, model.preparation.missing, model.scaling.mean)
-    u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)
-    flow = backpropagate(model.net, u, t, engine, starts).of_last_step()
+    flow = _gone_through(model, seen, engine)
     if not np.isfinite(flow.scaled_deltas).all():
         raise GradsieveError("the network's gradient on this data is not finite: nothing to see")
     horizon = typical_horizon(seen.lengths)
     most = max(LEAST_LAGS, min(MOST_LAGS, DELTAS // flow.scaled_deltas.size))
-    spread = np.linspace(0, len(u) - 1, min(most, len(u)))
+    spread = np.linspace(0, flow.length - 1, min(most, flow.length))
     lags = np.unique(np.append(spread, horizon).astype(int))
     ratio, slow = curves(flow, lags)
     at_horizon = int(np.searchsorted(lags, horizon))
     far, slow_Q = float(ratio[at_horizon]), float(slow[at_horizon])
-    active = np.arange(len(u))[:, None] >= starts
+    active = np.arange(flow.length)[:, None] >= seen.lengths.max() - seen.lengths
     size = np.abs(np.asarray(flow.states[1:], dtype=np.float64))[active]
     saturated = float((size > SATURATED).mean())
-    w_rec = model.net.w_rec.astype(np.float64)
+    w_rec = model.net.w_rec.astype(np.float64) if isinstance(model, Model) else None
     q_range = Sieve().range
     inside = np.flatnonzero(slow <= q_range[1])
     reach = int(lags[inside[-1]]) if inside.size else 0
-    loss, constant = (None, None) if data is None else (flow.loss / seen.count, _constant(flow))
+    loss, constant = (None, None) if data is None else (flow.loss / seen.count, _constant(flow.t))
     reading = LayerReading(slow_Q, reach, horizon, {"activations": saturated})
     return Diagnosis(
         sequences=seen.count,
-        steps=len(u),
+        steps=flow.length,
         of_data=data is not None,
         horizon=horizon,
         q_range=q_range,
@@ -142,8 +143,8 @@ def diagnose(
         factor=10 ** (far / horizon) if horizon and math.isfinite(far) else None,
         saturated=saturated,
         activation_median=float(np.median(size)),
-        spectral_radius=float(np.abs(np.linalg.eigvals(w_rec)).max()),
-        largest_singular_value=float(np.linalg.norm(w_rec, 2)),
+        spectral_radius=None if w_rec is None else float(np.abs(np.linalg.eigvals(w_rec)).max()),
+        largest_singular_value=None if w_rec is None else float(np.linalg.norm(w_rec, 2)),
         score=None if data is None else model.score(data),
         loss=loss,
         constant_loss=constant,
@@ -151,7 +152,16 @@ def diagnose(
     )
 
 
-def curves(flow: Flow, lags: Array) -> tuple[Array, Array]:
+def _gone_through(model: Model | Portable, seen: Sequences, engine: Engine) -> Flow | GatedFlow:
+    """The sequences, gone forward through the network and back from their last step."""
+    if isinstance(model, Model):
+        u, t, starts = model.scaling.scaled(seen).padded(dtype=model.net.dtype)
+        return backpropagate(model.net, u, t, engine, starts).of_last_step()
+    u, t, starts = model.scaling.scaled(seen).padded(dtype=np.float64)
+    return gated_flow(model, u, t[-1] if model.per_step else t, starts)
+
+
+def curves(flow: Flow | GatedFlow, lags: Array) -> tuple[Array, Array]:
     """At each lag, of the sequences that are so long: log10 of ‖δ(T−lag)‖ / ‖δ(T)‖, and slow Q.
 
     Norms are means over the sequences, as in Eq. 14; slow Q is as in `gradsieve.change.slow_factor`
@@ -185,35 +195,35 @@ def curves(flow: Flow, lags: Array) -> tuple[Array, Array]:
     return ratio, slow
 
 
-def _constant(flow: Flow) -> float:
+def _constant(t: Array) -> float:
     """The loss of the best constant guess of these targets."""
-    if flow.net.output == "softmax":
-        counts = np.bincount(flow.t)
+    if t.ndim == 1:
+        counts = np.bincount(t)
         shares = counts[counts > 0] / counts.sum()
         return float(-(shares * np.log(shares)).sum())
-    return float(0.5 * flow.t.astype(np.float64).var(axis=0).sum())
+    return float(0.5 * t.astype(np.float64).var(axis=0).sum())
 
 
-def _sample(model: Model, data: Sequences, generator: np.random.Generator) -> Sequences:
+def _sample(model: Model | Portable, data: Sequences, generator: np.random.Generator) -> Sequences:
     """So many of the sequences that memory suffices, with the network's numbers of classes."""
-    most = max(1, min(SEQUENCES, STATES // (int(data.lengths.max()) * model.net.hidden)))
+    most = max(1, min(SEQUENCES, STATES // (int(data.lengths.max()) * model.hidden)))
     seen = dataclasses.replace(data, targets=model.targets_of(data), classes=model.classes)
     if data.count <= most:
         return seen
     return seen.subset(np.sort(generator.permutation(data.count)[:most]))
 
 
-def _noise(model: Model, steps: int, generator: np.random.Generator) -> Sequences:
+def _noise(model: Model | Portable, steps: int, generator: np.random.Generator) -> Sequences:
     if steps < 2:
         raise InvalidArgument(f"steps is {steps}; it must be at least 2")
-    net, scaling = model.net, model.scaling
-    noise = generator.standard_normal((SEQUENCES, steps, net.inputs))
+    scaling, outputs = model.scaling, model.outputs_each
+    noise = generator.standard_normal((SEQUENCES, steps, model.inputs))
     sequences = list(noise * scaling.spread + scaling.mean)
     count = SEQUENCES * steps if model.per_step else SEQUENCES
     if model.classes is not None:
-        targets = generator.integers(0, net.outputs, count)
+        targets = generator.integers(0, outputs, count)
         return from_arrays(sequences, targets, model.classes, model.per_step)
-    wanted = scaling.outputs(generator.standard_normal((count, net.outputs)))
+    wanted = scaling.outputs(generator.standard_normal((count, outputs)))
     return from_arrays(sequences, wanted, None, model.per_step)
 
 

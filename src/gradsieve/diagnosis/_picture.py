@@ -11,14 +11,19 @@ from matplotlib.figure import Figure
 
 from gradsieve.diagnosis._measure import Diagnosis
 from gradsieve.errors import InvalidArgument
+from gradsieve.export import Portable
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN, Array
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"  # told apart by colour-blind readers too
+GATES = {  # in PyTorch's order, with colours
+    "gru": {"reset": GREY, "update": BLUE, "new": ORANGE},
+    "lstm": {"input": GREY, "forget": BLUE, "cell": ORANGE, "output": "#009e73"},
+}
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-def draw(found: Diagnosis, net: SRN, path: Path) -> None:
+def draw(found: Diagnosis, net: SRN | Portable, path: Path) -> None:
     """Draw the diagnosis into a PNG, SVG or PDF file."""
     if path.suffix.lower() not in ENDINGS:
         raise InvalidArgument(f"{path}: a picture's name ends with {', '.join(ENDINGS)}")
@@ -36,12 +41,17 @@ def draw(found: Diagnosis, net: SRN, path: Path) -> None:
     left.set_ylabel("log10 of size / size at the end")
     left.set_title("How far back the gradient gets")
     left.legend(frameon=False)
-    eigenvalues = np.linalg.eigvals(net.w_rec.astype(np.float64))
     angle = np.linspace(0, 2 * np.pi, 200)
     right.plot(np.cos(angle), np.sin(angle), color=GREY, lw=1)
-    right.scatter(eigenvalues.real, eigenvalues.imag, s=14, color=ORANGE)
+    for gate, (matrix, color) in _recurrent(net).items():
+        eigenvalues = np.linalg.eigvals(matrix.astype(np.float64))
+        right.scatter(eigenvalues.real, eigenvalues.imag, s=14, color=color, label=gate)
     right.set_aspect("equal", adjustable="datalim")
-    right.set_title(f"Eigenvalues of w_rec, radius {found.spectral_radius:.2f}")
+    if found.spectral_radius is None:
+        right.set_title("Eigenvalues, by gate")
+        right.legend(frameon=False)
+    else:
+        right.set_title(f"Eigenvalues of w_rec, radius {found.spectral_radius:.2f}")
     right.set_xlabel("real")
     right.set_ylabel("imaginary")
     slow_Q = "–" if found.slow_Q is None else f"{found.slow_Q:+.2f}"
@@ -52,6 +62,15 @@ def draw(found: Diagnosis, net: SRN, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=150)
     write_atomically(path, buffer.getvalue())
+
+
+def _recurrent(net: SRN | Portable) -> dict[str, tuple[Array, str]]:
+    """The recurrent matrices by gate, each with its colour."""
+    if isinstance(net, SRN):
+        return {"": (net.w_rec, ORANGE)}
+    gates = GATES[net.cell]
+    blocks = np.split(net.layers[0].w_hh, len(gates))
+    return {gate: (block, gates[gate]) for gate, block in zip(gates, blocks, strict=True)}
 
 
 def _numbers(values: list[float | None]) -> Array:

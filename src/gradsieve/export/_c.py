@@ -16,7 +16,7 @@ from jinja2 import Environment, StrictUndefined
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.export._footprint import WeightFormat, checked_weights, footprint, is_identity
-from gradsieve.export._int8 import Rows
+from gradsieve.export._int8 import Int8Rows
 from gradsieve.export._portable import GATES, Portable, portable
 from gradsieve.model import Model
 from gradsieve.network import Array
@@ -103,7 +103,7 @@ def _matrix(key: str, matrix: Array, int8: bool) -> dict[str, str]:
     """A matrix and the scales of its rows, as C literals."""
     if not int8:
         return {key: floats(matrix), f"{key}_scale": ""}
-    rows = Rows.of(matrix)
+    rows = Int8Rows.of(matrix)
     return {key: _wrapped(map(str, rows.q.ravel())), f"{key}_scale": floats(rows.scale)}
 
 

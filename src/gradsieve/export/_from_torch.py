@@ -24,9 +24,8 @@ from safetensors.numpy import load
 
 from gradsieve.data import Missing, Preparation, Scaling
 from gradsieve.errors import GradsieveError, InvalidArgument, InvalidFile
-from gradsieve.export._portable import Cell, Layer, Portable, portable
+from gradsieve.export._portable import Cell, Layer, Portable
 from gradsieve.files import parse_object, read_file
-from gradsieve.model import Model
 from gradsieve.network import Array, Output
 
 MODES: dict[str, Cell] = {"RNN_TANH": "tanh", "RNN_RELU": "relu", "GRU": "gru", "LSTM": "lstm"}
@@ -101,10 +100,9 @@ def from_torch(module: Any, head: Any, **description: Any) -> Portable:
     return from_tensors(arrays, asked)
 
 
-def read_network(path: str | os.PathLike[str], description: Description | None = None) -> Portable:
-    """The network in a file, of gradsieve or of PyTorch."""
-    of_torch = description is not None or _recurrent_prefixes(_load(path))
-    return read_torch(path, description) if of_torch else portable(Model.load(path))
+def holds_torch(path: str | os.PathLike[str]) -> bool:
+    """Whether a safetensors file has tensors that are named as PyTorch names them."""
+    return bool(_recurrent_prefixes(_load(path)))
 
 
 def read_torch(path: str | os.PathLike[str], description: Description | None = None) -> Portable:

@@ -20,14 +20,14 @@ LARGEST = 127
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Int8Rows:
     """A matrix as int8 rows and their scales."""
 
     q: Array  # (rows, summed over) int8
     scale: Array  # (rows,) float32
 
     @classmethod
-    def of(cls, matrix: Array) -> Rows:
+    def of(cls, matrix: Array) -> Int8Rows:
         rows = np.asarray(matrix, dtype=np.float32)
         largest = np.abs(rows).max(axis=1)
         scale = np.where(largest > 0, largest / LARGEST, 1).astype(np.float32)
@@ -43,7 +43,7 @@ def quantised(model: Model | Portable) -> Portable:
     """The network as it computes with int8 weights: for measuring what they cost."""
     network = portable(model)
     rounded = (
-        replace(layer, w_ih=Rows.of(layer.w_ih).matrix(), w_hh=Rows.of(layer.w_hh).matrix())
+        replace(layer, w_ih=Int8Rows.of(layer.w_ih).matrix(), w_hh=Int8Rows.of(layer.w_hh).matrix())
         for layer in network.layers
     )
-    return replace(network, layers=tuple(rounded), w_out=Rows.of(network.w_out).matrix())
+    return replace(network, layers=tuple(rounded), w_out=Int8Rows.of(network.w_out).matrix())

@@ -19,7 +19,7 @@ import numpy as np
 
 from gradsieve.errors import InvalidArgument, MissingExtra
 from gradsieve.export._footprint import WeightFormat, checked_weights, is_identity
-from gradsieve.export._int8 import Rows
+from gradsieve.export._int8 import Int8Rows
 from gradsieve.export._portable import Cell, Layer, Portable, portable
 from gradsieve.model import Model
 from gradsieve.network import Array
@@ -156,10 +156,7 @@ class _Graph:
         """The layer's states, (time, batch, hidden), and its last one, (1, batch, hidden)."""
         cell, hidden = self.network.cell, self.network.hidden
         order = np.concatenate([np.arange(hidden) + gate * hidden for gate in ORDER[cell]])
-        recurrent_bias = np.zeros(len(layer.b), dtype=np.float32)
-        if cell == "gru":
-            recurrent_bias[2 * hidden :] = layer.b_n
-        biases = np.concatenate([layer.b[order], recurrent_bias[order]])
+        biases = np.concatenate([layer.b[order], layer.recurrent_bias[order]])
         begins = [self._slice(name, number) for name in self.ends]
         taken = [
             here,
@@ -215,7 +212,7 @@ class _Graph:
         """A matrix, (rows, columns) or (1, rows, columns): in float32, or int8 with its scales."""
         if not self.int8:
             return self.constant(name, values)
-        rows = Rows.of(values.reshape(-1, values.shape[-1]))
+        rows = Int8Rows.of(values.reshape(-1, values.shape[-1]))
         q = self._store(f"{name}_int8", rows.q.reshape(values.shape))
         scale = self.constant(f"{name}_scale", rows.scale)
         return self.add("DequantizeLinear", q, scale, axis=values.ndim - 2)

@@ -13,17 +13,23 @@ Rows of W, U and b stand in PyTorch's order of gates: r, z, n and i, f, g, o.
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
 from gradsieve.data import Missing, Preparation, Scaling, Sequences, filled
 from gradsieve.errors import InvalidArgument
-from gradsieve.model import Answers, Model
+from gradsieve.files import write_atomically
+from gradsieve.model import PREDICTED_AT_ONCE, Answers, Model
 from gradsieve.network import Array, Output
+from gradsieve.tensors import tensor_bytes
 
 Cell = Literal["tanh", "relu", "gru", "lstm"]
+FORMAT = "gradsieve-recurrent-1"  # of a saved `Portable`
 GATES: dict[Cell, int] = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 
 
@@ -42,6 +48,14 @@ class Layer:
     def hidden(self) -> int:
         return int(self.w_hh.shape[1])
 
+    @property
+    def recurrent_bias(self) -> Array:
+        """PyTorch's bias_hh where `b` is its bias_ih: `b_n` in the candidate's rows, else zero."""
+        bias = np.zeros_like(self.b)
+        if self.b_n.size:
+            bias[-self.b_n.size :] = self.b_n
+        return bias
+
 
 @dataclass(frozen=True, eq=False)
 class Portable(Answers):
@@ -53,7 +67,7 @@ class Portable(Answers):
     b_out: Array  # (O,)
     output: Output
     scaling: Scaling
-    classes: tuple[str, ...] | None  # None: regression
+    classes: tuple[str, ...] | None
     features: tuple[str, ...]
     per_step: bool = False
     equal_lengths: bool = False
@@ -123,57 +137,80 @@ class Portable(Answers):
         self.check_inputs(data)
         data = filled(data, self.missing, self.scaling.mean)
         found = np.empty((len(data.values) if self.per_step else data.count, self.outputs_each))
-        for number in range(data.count):
-            rows = data.steps_of([number])
-            h = self.states(self.scaling.inputs(data.values[rows]))
+        order = np.argsort(data.lengths, kind="stable")  # neighbours of like length: less padding
+        for first in range(0, data.count, PREDICTED_AT_ONCE):
+            chosen = order[first : first + PREDICTED_AT_ONCE]
+            lengths, rows = data.lengths[chosen], data.steps_of(chosen)
+            inside = np.arange(lengths.max()) < lengths[:, None]  # (B,T)
+            u = np.zeros((*inside.shape, self.inputs))
+            u[inside] = self.scaling.inputs(data.values[rows])
+            h = self.states(u.swapaxes(0, 1)).swapaxes(0, 1)
             if self.per_step:
-                found[rows] = self.answers(h)
+                found[rows] = self.answers(h[inside])
             else:
-                found[number] = self.answers(h[-1:])[0]
+                found[chosen] = self.answers(h[np.arange(len(chosen)), lengths - 1])
         return found
 
     def states(self, values: Array) -> Array:
-        """(steps, H): the last layer's state after each step of one scaled sequence."""
+        """(T,B,H): the last layer's state after each step of scaled sequences (T,B,I)."""
         for layer in self.layers:
             values = _run(self.cell, layer, values)
         return values
 
     def answers(self, states: Array) -> Array:
-        """(steps, O): the answer that each state gives."""
+        """(…,O): the answer that each state (…,H) gives."""
         y = states @ self.w_out.T.astype(np.float64) + self.b_out
         if self.output == "linear":
             return self.scaling.outputs(y)
-        powers = np.exp(y - y.max(axis=1, keepdims=True))
-        probabilities: Array = powers / powers.sum(axis=1, keepdims=True)
+        powers = np.exp(y - y.max(axis=-1, keepdims=True))
+        probabilities: Array = powers / powers.sum(axis=-1, keepdims=True)
         return probabilities
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file whose tensors are named as PyTorch names them."""
+        arrays = {"head.weight": self.w_out, "head.bias": self.b_out}
+        for number, layer in enumerate(self.layers):
+            arrays |= {
+                f"recurrent.weight_ih_l{number}": layer.w_ih,
+                f"recurrent.weight_hh_l{number}": layer.w_hh,
+                f"recurrent.bias_ih_l{number}": layer.b,
+                f"recurrent.bias_hh_l{number}": layer.recurrent_bias,
+            }
+        about = {
+            "cell": self.cell,
+            "output": self.output,
+            "layers": str(len(self.layers)),
+            "model": json.dumps(self.named()),
+        }
+        write_atomically(Path(path), tensor_bytes(arrays, {"format": FORMAT} | about))
 
 
 def _run(cell: Cell, layer: Layer, x: Array) -> Array:
-    """(steps, H): a layer's states over one sequence."""
-    hidden = layer.hidden
-    u = layer.w_hh.astype(np.float64)
+    """(T,B,H): a layer's states over sequences side by side."""
+    size = layer.hidden
+    back_by = layer.w_hh.T.astype(np.float64)
     driven = x @ layer.w_ih.T.astype(np.float64) + layer.b
-    h, c = np.zeros(hidden), np.zeros(hidden)
-    states = np.empty((len(x), hidden))
+    h, c = np.zeros((2, x.shape[1], size))
+    states = np.empty((*x.shape[:2], size))
     for step, drive in enumerate(driven):
-        back = u @ h
+        back = h @ back_by
         if cell == "tanh":
             h = np.tanh(drive + back)
         elif cell == "relu":
             h = np.maximum(drive + back, 0)
         elif cell == "gru":
-            r, z = np.split(_sigmoid((drive + back)[: 2 * hidden]), 2)
-            n = np.tanh(drive[2 * hidden :] + r * (back[2 * hidden :] + layer.b_n))
+            r, z = np.split(sigmoid((drive + back)[:, : 2 * size]), 2, axis=1)
+            n = np.tanh(drive[:, 2 * size :] + r * (back[:, 2 * size :] + layer.b_n))
             h = (1 - z) * n + z * h
         else:
-            i, f, g, o = np.split(drive + back, 4)
-            c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
-            h = _sigmoid(o) * np.tanh(c)
+            i, f, g, o = np.split(drive + back, 4, axis=1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
         states[step] = h
     return states
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
     half: Array = 0.5 + 0.5 * np.tanh(0.5 * x)
     return half
 

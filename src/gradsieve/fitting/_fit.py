@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from gradsieve.data import Parts, Scaling, Sequences, check_trainable, filled, split
 from gradsieve.diagnosis import Diagnosis, diagnose
-from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.errors import GradsieveError, InvalidArgument, MissingExtra
+from gradsieve.export import Portable
+from gradsieve.fitting._gated_run import GatedRun
 from gradsieve.fitting._interval import Score, score
-from gradsieve.fitting._pace import Pace, time_limit
+from gradsieve.fitting._pace import CLOCKS, Pace, time_limit
 from gradsieve.fitting._search import NO_SEARCH, Search, fitted_to, own_recipe
 from gradsieve.fitting._task import OwnTask
 from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices, cores
@@ -30,8 +33,8 @@ MOST_STACKED = 500_000_000  # values of the training part, each series as long a
 class Fitted:
     """A trained model and what there is to know about it."""
 
-    model: Model
-    run: Run  # that the model comes from
+    model: Model | Portable
+    run: Run | GatedRun  # that the model comes from
     search: Search
     trials: list[Trial]  # the best first
     chosen: Choice
@@ -83,26 +86,34 @@ def fit(
     _check_memory(train, recipe.budget.batch, hidden)
     stop = threading.Event()
     work = Workshop(task, recipe, hidden, seed, cores(jobs), on_record, stop)
-    with time_limit(search.seconds, stop):
-        pace = None
-        if search.seconds is not None:
-            first = choices(search, recipe)[0]
-            pace = Pace.of(work, first, began + search.seconds)
-            search = pace.searching(search, work)
-        tried = _search(work, search)
-        epochs = recipe.budget.epochs if pace is None else pace.epochs(search.finalists, work)
-        finals = _finals(work, tried[: search.finalists], epochs, folder)
+    clock = CLOCKS[search.clock]
+    deadline = None if search.seconds is None else clock() + search.seconds
+    with time_limit(clock, deadline, stop), _threads(search):
+        pace, asked = None, choices(search, recipe)
+        if deadline is not None:
+            pace = Pace.of(work, search, clock, deadline)
+            search, asked = pace.searching(search, work)
+        tried = _search(work, search, asked)
+        best = tried[: search.finalists]
+        epochs = [recipe.budget.epochs] * len(best)
+        if pace is not None:
+            epochs = pace.epochs([trial.choice for trial in best], work)
+        finals = _finals(work, best, epochs, folder)
     chosen, run = _best(tried, finals)
-    model = Model(
-        run.network,
-        task.scaling,
-        train.classes,
-        train.features,
-        train.per_step,
-        train.equal_lengths,
-        train.preparation,
-        int(train.lengths.max()),
-    )
+    model: Model | Portable
+    if isinstance(run, GatedRun):
+        model = run.network
+    else:
+        model = Model(
+            run.network,
+            task.scaling,
+            train.classes,
+            train.features,
+            train.per_step,
+            train.equal_lengths,
+            train.preparation,
+            int(train.lengths.max()),
+        )
     return Fitted(
         model=model,
         run=run,
@@ -116,9 +127,19 @@ def fit(
     )
 
 
-def _search(work: Workshop, search: Search) -> list[Trial]:
+def _threads(search: Search) -> AbstractContextManager[None]:
+    """One thread for each network that PyTorch trains; an error where there is no PyTorch."""
+    if set(search.cells) == {"tanh"}:
+        return nullcontext()
+    try:
+        from gradsieve.fitting._gated_parts import one_thread
+    except ImportError as error:
+        raise MissingExtra("training gru and lstm cells", "torch") from error
+    return one_thread()
+
+
+def _search(work: Workshop, search: Search, asked: list[Choice]) -> list[Trial]:
     """All trials, the best first; a single choice is not tried."""
-    asked = choices(search, work.recipe)
     if len(asked) == 1:
         return [Trial(asked[0])]
     epochs = math.ceil(search.updates / work.recipe.budget.iterations)
@@ -128,7 +149,9 @@ def _search(work: Workshop, search: Search) -> list[Trial]:
     return sorted(tried, key=lambda trial: trial.loss)
 
 
-def _finals(work: Workshop, best: list[Trial], epochs: int, folder: Path | None) -> list[Trial]:
+def _finals(
+    work: Workshop, best: list[Trial], epochs: list[int], folder: Path | None
+) -> list[Trial]:
     """The best trials trained to the end; none where the search was cut short."""
     if work.stop.is_set():
         return []
@@ -136,16 +159,16 @@ def _finals(work: Workshop, best: list[Trial], epochs: int, folder: Path | None)
         partial(
             work.run,
             trial.choice,
-            epochs,
+            most,
             f"final {number}: {trial.choice}",
             folder=None if folder is None else folder / f"final-{number}",
         )
-        for number, trial in enumerate(best, start=1)
+        for number, (trial, most) in enumerate(zip(best, epochs, strict=True), start=1)
     ]
     return [Trial(trial.choice, run) for trial, run in zip(best, work.all(works), strict=True)]
 
 
-def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run]:
+def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run | GatedRun]:
     """The final run of the lowest validation loss; where finals were cut short, any run."""
     whole = [trial for trial in finals if not trial.interrupted]
     found = min([*(whole or finals or tried), *([] if whole else tried)], key=lambda one: one.loss)

@@ -25,6 +25,7 @@ from gradsieve.diagnosis import draw
 from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.files import leftover_prefix, remove_leftovers, sole_owner, write_atomically
 from gradsieve.fitting._fit import Fitted
+from gradsieve.model import Model
 
 NETWORK = "network.safetensors"
 
@@ -80,15 +81,13 @@ def _mend(target: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def write_outcome(fitted: Fitted, folder: Path, report: bool = True) -> None:
-    """Everything but the runs, which training has put there."""
+def write_outcome(fitted: Fitted, folder: Path) -> None:
+    """Everything but the runs, which training has put there, and the report of them."""
     fitted.model.save(folder / NETWORK)
     write_atomically(folder / "fit.json", json.dumps(outcome(fitted), indent=1) + "\n")
-    draw(fitted.diagnosis, fitted.model.net, folder / "diagnosis.png")
-    if report and (folder / "runs").exists():  # an interrupted search leaves none
-        from gradsieve.report import write_report
-
-        write_report([folder / "runs"], folder / "report.html", f"Fitting {fitted.task.name}")
+    model = fitted.model
+    net = model.net if isinstance(model, Model) else model
+    draw(fitted.diagnosis, net, folder / "diagnosis.png")
 
 
 def outcome(fitted: Fitted) -> dict[str, Any]:
@@ -128,8 +127,8 @@ def _outcome(fitted: Fitted) -> dict[str, Any]:
             "part": "validation" if task.parts.test is None else "test",
         },
         "constant_guess": task.constant_guess,
-        "hidden": fitted.model.net.hidden,
-        "parameters": int(fitted.model.net.flat.size),
+        "hidden": fitted.model.hidden,
+        "parameters": fitted.model.parameters,
         "chosen": dataclasses.asdict(fitted.chosen),
         "trials": [trial.as_dict() for trial in fitted.trials],
         "search": fitted.search.as_dict(),

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradsieve.data import Sequences
-from gradsieve.flow import Engine
-from gradsieve.model import Model, r_squared
+from gradsieve.model import Answers, r_squared
 from gradsieve.network import Array
 
 Z = 1.959964  # of a normal, for 95 %
@@ -27,14 +26,14 @@ class Score:
     sequences: int
 
 
-def score(model: Model, data: Sequences, engine: Engine = "native") -> Score:
+def score(model: Answers, data: Sequences) -> Score:
     """The model's score on these sequences.
 
     The interval of an accuracy is Wilson's, with as many trials as there are sequences also where
     there is a target at every step: steps of one sequence may all stand and fall together. That of
     R² is a bootstrap over whole sequences.
     """
-    targets, outputs = model.targets_of(data), model.outputs(data, engine)
+    targets, outputs = model.targets_of(data), model.outputs(data)
     if model.classes is None:
         value = r_squared(outputs, targets)
         low, high = _bootstrap(data, outputs, targets)

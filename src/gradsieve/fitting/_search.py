@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from gradsieve import recipes
 from gradsieve.data import Sequences
 from gradsieve.diagnosis import typical_horizon
 from gradsieve.errors import InvalidArgument
+from gradsieve.fitting._gated_run import GatedStart
 from gradsieve.recipe import Curriculum, Recipe
 from gradsieve.settings import Settings, setting
 from gradsieve.start import Recurrent
 
+FittedCell = Literal["tanh", "gru", "lstm"]
+CELLS: tuple[FittedCell, ...] = get_args(FittedCell)
+GATED_STARTS = get_args(GatedStart)
 FEW_SERIES, FEW_UNITS, MANY_UNITS = 1000, 32, 64
 
 
@@ -30,6 +34,11 @@ class Search(Settings):
     1
     """
 
+    cells: tuple[FittedCell, ...] = setting(
+        ("tanh",),
+        "Cells to try. gru and lstm are trained by PyTorch.",
+        shape=f"names out of {', '.join(get_args(FittedCell))}, one or more",
+    )
     hidden: int | None = setting(
         None,
         "Hidden units; None is 32, and 64 from a thousand training series on.",
@@ -44,7 +53,8 @@ class Search(Settings):
     )
     starts: tuple[Recurrent, ...] = setting(
         ("orthogonal", "identity"),
-        "Starts of the recurrent matrix to try; with none of them the recipe's own is used.",
+        "Starts of the recurrent matrix of tanh units to try; with none of them the recipe's own "
+        "is used.",
         shape=f"names out of {', '.join(get_args(Recurrent))}",
     )
     noises: tuple[float, ...] = setting(
@@ -69,14 +79,23 @@ class Search(Settings):
         above=0,
         none=True,
     )
+    clock: Literal["wall", "cpu"] = setting(
+        "wall",
+        "What `seconds` are of: the clock on the wall or, whatever else the machine does, the CPU "
+        "of this process.",
+        choices=("wall", "cpu"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check("rates", lambda rate: math.isfinite(rate) and rate > 0)
         self._check("noises", lambda noise: math.isfinite(noise) and noise >= 0)
         self._check("starts", get_args(Recurrent).__contains__)
-        if not self.noises:
-            raise InvalidArgument("noises is empty; it must be numbers of at least 0, one or more")
+        self._check("cells", get_args(FittedCell).__contains__)
+        for name in ("noises", "cells"):
+            if not getattr(self, name):
+                shape = type(self).__dataclass_fields__[name].metadata["rule"]
+                raise InvalidArgument(f"{name} is empty; it must be {shape}")
 
     def _check(self, name: str, allowed: Any) -> None:
         values = getattr(self, name)
@@ -93,13 +112,26 @@ class Search(Settings):
     @property
     def trials(self) -> int:
         """How many choices there are."""
-        kinds = max(1, len(self.rates)) * max(1, len(self.starts)) * len(self.noises)
-        return self.networks * kinds
+        starts = sum(len(self.starts_of(cell)) or 1 for cell in self.cells)
+        return self.networks * max(1, len(self.rates)) * starts * len(self.noises)
+
+    def starts_of(self, cell: FittedCell) -> tuple[str, ...]:
+        """The starts that a cell is tried with; none: the recipe's own."""
+        return self.starts if cell == "tanh" else GATED_STARTS
 
     def units(self, train: Sequences) -> int:
         if self.hidden is not None:
             return self.hidden
         return FEW_UNITS if train.count < FEW_SERIES else MANY_UNITS
+
+
+def cells(name: str) -> tuple[FittedCell, ...]:
+    """The cells to try that a name stands for: one of them, or "auto" for all."""
+    if name == "auto":
+        return CELLS
+    if name not in CELLS:
+        raise InvalidArgument(f"cell is {name!r}; it may be {', '.join(CELLS)} or auto")
+    return (name,)
 
 
 NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), finalists=1)

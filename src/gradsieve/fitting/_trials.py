@@ -17,11 +17,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gradsieve.fitting._search import Search
+from gradsieve.fitting._gated_run import Beginning, GatedRun
+from gradsieve.fitting._search import FittedCell, Search
 from gradsieve.fitting._task import OwnTask
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
-from gradsieve.start import Recurrent
 from gradsieve.training import Job, Run, run_one
 
 OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its epochs, a record
@@ -31,14 +31,15 @@ OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its epoch
 class Choice:
     """What a trial tries."""
 
-    start: Recurrent
+    start: str
     learning_rate: float
     noise: float
     network: int = 0  # which initial network
+    cell: FittedCell = "tanh"
 
     def __str__(self) -> str:
         return (
-            f"{self.start}, rate {self.learning_rate:g}, noise {self.noise:g}, "
+            f"{self.cell}, {self.start}, rate {self.learning_rate:g}, noise {self.noise:g}, "
             f"network {self.network + 1}"
         )
 
@@ -48,7 +49,7 @@ class Trial:
     """A choice and its run; None where there was nothing to choose from."""
 
     choice: Choice
-    run: Run | None = None
+    run: Run | GatedRun | None = None
 
     @property
     def loss(self) -> float:
@@ -68,10 +69,14 @@ class Trial:
 
 def choices(search: Search, recipe: Recipe) -> list[Choice]:
     """Everything that is tried, network by network."""
-    starts = search.starts or (recipe.start.recurrent,)
     rates = search.rates or (recipe.optimiser.learning_rate,)
-    kinds = product(range(search.networks), starts, rates, search.noises)
-    return [Choice(start, rate, noise, number) for number, start, rate, noise in kinds]
+    return [
+        Choice(start, rate, noise, number, cell)
+        for number in range(search.networks)
+        for cell in search.cells
+        for start in search.starts_of(cell) or (recipe.start.recurrent,)
+        for rate, noise in product(rates, search.noises)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,30 +93,31 @@ class Workshop:
 
     def run(
         self, choice: Choice, epochs: int, name: str, alike: int = 1, folder: Path | None = None
-    ) -> Run:
+    ) -> Run | GatedRun:
         """Train one network by this choice; `alike`: how many runs have this name."""
-        recipe = self.recipe.replaced(
-            recurrent=choice.start, learning_rate=choice.learning_rate, epochs=epochs
-        )
-        task = replace(self.task, noise=choice.noise)
-        seed = self.seed + choice.network
+        recipe = self.recipe.replaced(learning_rate=choice.learning_rate, epochs=epochs)
+        task, seed = replace(self.task, noise=choice.noise), self.seed + choice.network
+
+        def tell(record: dict[str, Any]) -> None:
+            self._tell(name, alike * epochs, record)
+
+        if choice.cell != "tanh":
+            from gradsieve.fitting._gated import train_gated
+
+            begin = Beginning(choice.cell, self.hidden, choice.start, seed)  # type: ignore[arg-type]
+            return train_gated(begin, task, recipe, self.seed, tell, self.stop, folder)
+        recipe = recipe.replaced(recurrent=choice.start)
         net = SRN.random(
             task.inputs, self.hidden, task.outputs, task.output, start=recipe.start, seed=seed
         )
         about = {"label": str(choice), "network": choice.network, "drawn_by": seed}
-        return run_one(
-            net,
-            Job(task, recipe, self.seed, about=about),
-            folder,
-            lambda record: self._tell(name, alike * epochs, record),
-            self.stop,
-        )
+        return run_one(net, Job(task, recipe, self.seed, about=about), folder, tell, self.stop)
 
     def _tell(self, name: str, epochs: int, record: dict[str, Any]) -> None:
         if self.on_record is not None:
             self.on_record(name, epochs, record)
 
-    def all(self, works: Sequence[Callable[[], Run]]) -> list[Run]:
+    def all(self, works: Sequence[Callable[[], Run | GatedRun]]) -> list[Run | GatedRun]:
         """Every run's result; Ctrl-C ends all of them early, each with what it has."""
         with ThreadPoolExecutor(self.jobs) as pool:
             futures = [pool.submit(work) for work in works]
