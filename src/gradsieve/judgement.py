@@ -43,6 +43,10 @@ class Advice(Enum):
         "learning rates, more units or more data."
     )
     SIEVE = "Train with the sieve's default policy, from an orthogonal start."
+    SMALLER_STEPS = (
+        "Steps this large lose more reach than the sieve's corrections win back: take a third of "
+        "the learning rate, from an orthogonal start."
+    )
     UNSATURATE = (
         "Scale the inputs to unit variance, begin from smaller or orthogonal weights, and train "
         "with the sieve's default policy."
@@ -96,6 +100,7 @@ def judge(
     q_range: tuple[float, float],
     loss: float | None = None,
     constant_loss: float | None = None,
+    corrected: bool = False,
 ) -> Judgement:
     """Judge what was seen.
 
@@ -104,6 +109,7 @@ def judge(
         q_range: the safe range of slow Q; `Sieve().range` is that of the default policy.
         loss: the mean loss lately, in the units of `constant_loss`.
         constant_loss: the loss of the best constant guess.
+        corrected: whether the sieve is at work already.
     """
     share = _share(loss, constant_loss)
     if share is not None and share < LEARNED:
@@ -118,7 +124,7 @@ def judge(
         seen = ", ".join(f"{_named(layer)}slow Q {layer.slow_Q:+.2f}" for layer in layers)
         found = [(Symptom.HEALTHY, f"{seen}, inside {q_range[0]:g} … {q_range[1]:g}")]
     symptoms = tuple(dict.fromkeys(symptom for symptom, _ in found))
-    return Judgement(symptoms, tuple(said for _, said in found), _advice(symptoms))
+    return Judgement(symptoms, tuple(said for _, said in found), _advice(symptoms, corrected))
 
 
 def _of_layer(layer: LayerReading, q_range: tuple[float, float]) -> list[tuple[Symptom, str]]:
@@ -136,13 +142,14 @@ def _of_layer(layer: LayerReading, q_range: tuple[float, float]) -> list[tuple[S
     return found
 
 
-def _advice(symptoms: tuple[Symptom, ...]) -> tuple[Advice, ...]:
+def _advice(symptoms: tuple[Symptom, ...], corrected: bool) -> tuple[Advice, ...]:
     """What to try next: the first cause decides, and a guess in range has none in the gradient."""
     if Symptom.NO_GRADIENT in symptoms:
         return (Advice.CONNECT,)
     advice = []
     if Symptom.VANISHING in symptoms:
-        advice.append(Advice.UNSATURATE if Symptom.SATURATED in symptoms else Advice.SIEVE)
+        sieve = Advice.SMALLER_STEPS if corrected else Advice.SIEVE
+        advice.append(Advice.UNSATURATE if Symptom.SATURATED in symptoms else sieve)
     if Symptom.EXPLODING in symptoms:
         advice.append(Advice.CLIP)
     if advice:

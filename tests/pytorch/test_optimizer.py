@@ -184,7 +184,7 @@ def test_steering_holds_Q_where_plain_training_lets_it_go():
         model = Classifier(nn.RNN)
         settings = {"q_range": (-1e6, 1e6)} if policy == "skip" else {"q_range": (-1.0, 1.0)}
         optimizer = gst.Sieve(
-            model, _sgd(model, lr=1e-3), policy=policy, steer_rate=0.1, **settings
+            model, _sgd(model, lr=1e-3), policy=policy, steer_rate=0.1, limit=3.0, **settings
         )
         for _ in range(120):
             backward(model, batch())

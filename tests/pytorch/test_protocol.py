@@ -132,7 +132,7 @@ def test_steering_goes_through_computed_weights_to_the_parameters():
 
 def test_a_watched_module_of_ones_own_is_named_by_its_gates():
     module = OwnModule(*CELLS["unitwise"])
-    look = gst.watch(module)
+    look = gst.watch(module, every=1)
     for _ in range(2):
         module.zero_grad()
         module(torch.randn(6, 3, 2))[-1].sum().backward()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradsieve.report.advice import ABOVE_CHANCE, SOLVED, advice, solved
@@ -59,6 +60,7 @@ def finding(experiment: Experiment) -> Finding:
 
 def _about(variant: Variant, experiment: Experiment) -> str:
     parts = [_learned(variant, experiment.chance), _staged(variant), _reach(variant, experiment)]
+    parts.append(_layers(variant))
     if variant.sieved:
         parts.append(_sieved(variant))
     return " ".join(part for part in parts if part)
@@ -71,7 +73,7 @@ def _headline(experiment: Experiment, comparisons: list[Comparison]) -> str:
     if not comparisons:
         best = max(experiment.runs, key=lambda run: run.accuracy or 0)
         if best.accuracy is None:
-            return f"Nothing measured yet{so_far}."
+            return _by_loss(experiment.runs, so_far)
         subject = "The network" if len(experiment.runs) == 1 else "The best network"
         return f"{subject} {_outcome(best, experiment.chance)}{so_far}."
     strongest = max(comparisons, key=lambda pair: pair.baseline.mean_accuracy or 0).baseline
@@ -95,6 +97,17 @@ def _headline(experiment: Experiment, comparisons: list[Comparison]) -> str:
     return f"{sieve} {outcome} than {without} on average, {evidence}{so_far}."
 
 
+def _by_loss(runs: list[RecordedRun], so_far: str) -> str:
+    """Of runs whose accuracy nobody measured: which has the lowest loss."""
+    ends = {run.folder.name: loss for run in runs if (loss := run.last("loss")) is not None}
+    if not ends:
+        return f"Nothing measured yet{so_far}."
+    name = min(ends, key=lambda one: ends[one])
+    if len(ends) == 1:
+        return f"The loss is {ends[name]:.3g} at the last record{so_far}."
+    return f"“{name}” has the lowest loss at its last record, {ends[name]:.3g}{so_far}."
+
+
 def _networks(count: int) -> str:
     return "network" if count == 1 else "networks"
 
@@ -116,6 +129,10 @@ def _outcome(run: RecordedRun, chance: float | None) -> str:
 
 def _learned(variant: Variant, chance: float | None) -> str:
     values = list(variant.accuracies.values())
+    losses = [loss for run in variant.runs if (loss := run.last("loss")) is not None]
+    if not values and losses:
+        mean = sum(losses) / len(losses)
+        return f"“{variant.name}”: mean loss {mean:.3g} at the last record."
     if not values:
         return f"“{variant.name}”: nothing measured yet."
     solved = sum(value >= SOLVED for value in values)
@@ -184,6 +201,20 @@ def _reach(variant: Variant, experiment: Experiment) -> str:
     )
 
 
+def _layers(variant: Variant) -> str:
+    """The layers of a PyTorch model at the last record of the first run."""
+    epochs = variant.runs[0].epochs
+    layers = epochs[-1].get("layers") if epochs else None
+    said = []
+    for name, seen in layers.items() if isinstance(layers, Mapping) else ():
+        if not isinstance(seen, Mapping):
+            continue
+        slow, reach = finite(seen.get("slow_Q")), finite(seen.get("reach"))
+        if slow is not None and reach is not None:
+            said.append(f"{name} {signed(round(slow, 2))} and {reach:g} steps")
+    return f"Slow Q and reach by layer at the last record: {', '.join(said)}." if said else ""
+
+
 def _times(power: float) -> str:
     if power < 6:
         return f"{float(f'{10**power:.2g}'):,g} times"
@@ -206,6 +237,9 @@ def _sieved(variant: Variant) -> str:
 def _next(experiment: Experiment) -> str:
     """Advice for the best way of training, where some of its networks did not solve the task."""
     best = max(experiment.variants, key=lambda variant: variant.mean_accuracy or 0.0)
+    judged = best.runs[0].epochs[-1].get("judgement") if best.runs[0].epochs else None
+    if isinstance(judged, str):
+        return f"“{best.name}” at its last record: {judged}"
     advised = Counter(text for run in best.runs if (text := advice(run)))
     if not advised:
         return ""

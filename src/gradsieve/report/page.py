@@ -212,7 +212,7 @@ def _settings(runs: Sequence[RecordedRun]) -> dict[str, Any]:
 def _described(run: RecordedRun) -> dict[tuple[str, str], str]:
     """Every setting of a run by part and name; the start only where it drew the weights."""
     found = {("run", name): written(value) for name, value in run.about.items() if name != "format"}
-    for part in PARTS:
+    for part in PARTS if run.own_recipe else ("sieve",):
         group = getattr(run.recipe, part)
         if part == "start" and not run.drawn:
             found[part, part] = "initial.safetensors"

@@ -54,6 +54,11 @@ class RecordedRun:
         return str(self.about.get("network", self.about.get("seed", 0)))
 
     @property
+    def own_recipe(self) -> bool:
+        """Whether the recipe is how it was trained; of a PyTorch training it is the sieve alone."""
+        return self.about.get("trained_by") is None
+
+    @property
     def drawn(self) -> bool:
         """Whether the recipe's start drew the initial weights, so that a seed makes them again."""
         return isinstance(self.about.get("drawn_by"), int)

@@ -20,7 +20,8 @@ from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.stack import Recurrent
 from gradsieve.torch.modules.start import init_
 from gradsieve.torch.watching.constant_guess import constant_loss
-from gradsieve.torch.watching.sinks import CSVSink, TensorBoardSink
+from gradsieve.torch.watching.run_folder import ToRunFolder
+from gradsieve.torch.watching.sinks import ToCSV, ToTensorBoard, ToWandb
 from gradsieve.torch.watching.watch import Watch, watch
 
 __all__ = [
@@ -29,8 +30,10 @@ __all__ = [
     "watch",
     "Watch",
     "constant_loss",
-    "TensorBoardSink",
-    "CSVSink",
+    "ToCSV",
+    "ToTensorBoard",
+    "ToWandb",
+    "ToRunFolder",
     "SRN",
     "Cell",
     "Recurrent",

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradsieve.torch.evidence.forward import in_own_time
 from gradsieve.torch.modules.cells import State
-from gradsieve.torch.modules.sequences import Sequences
+from gradsieve.torch.modules.sequences import TimeFirst
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Carrier:
         return far.clamp(min=0), far >= 0
 
 
-def find_carrier(direction: int, given: Sequences, states: list[State]) -> Carrier | None:
+def find_carrier(direction: int, given: TimeFirst, states: list[State]) -> Carrier | None:
     """The carrier of one direction, or None where no gradient arrives.
 
     `states` are those of that direction by layer, parts (T,B,·).

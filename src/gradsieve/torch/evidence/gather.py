@@ -22,7 +22,7 @@ from gradsieve.torch.evidence.slow import SlowSum, slow_sum
 from gradsieve.torch.evidence.transport import Reached, Transport, own_direction
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules.record import Chain
-from gradsieve.torch.modules.sequences import Sequences, sequences
+from gradsieve.torch.modules.sequences import TimeFirst, sequences
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 
 TOO_SHORT = "no sequence is longer than the horizon"
@@ -138,7 +138,7 @@ def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
 
 
 def _carried(
-    stack: Stack, weights: StackWeights, given: list[Sequences], memory: Memory | None
+    stack: Stack, weights: StackWeights, given: list[TimeFirst], memory: Memory | None
 ) -> tuple[list[Transport], list[Carried]]:
     transports = [Transport(stack, weights, one, memory) for one in given]
     return transports, [

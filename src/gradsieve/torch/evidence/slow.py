@@ -61,7 +61,8 @@ def slow_sum(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window
     slow = _slow_logs(carrier, deltas, horizon, window)
     counts = (near != -np.inf) & (slow != -np.inf)
     # A delta that is not finite makes Q unknown, as it does for Eq. 14.
-    ratios = np.where(np.isfinite(near) & np.isfinite(slow), near - slow, np.nan)[counts]
+    with np.errstate(invalid="ignore"):  # zero over zero, of examples that do not count
+        ratios = np.where(np.isfinite(near) & np.isfinite(slow), near - slow, np.nan)[counts]
     return SlowSum(float(ratios.sum()), int(counts.sum()), int((near != -np.inf).sum()))
 
 

@@ -18,7 +18,7 @@ from gradsieve.torch.evidence.forward import in_own_time, run_layer
 from gradsieve.torch.evidence.local import Local, TanhLocal, linearise
 from gradsieve.torch.evidence.recursion import NOTHING, Deltas, Scaled, pull_back
 from gradsieve.torch.memory import Memory
-from gradsieve.torch.modules.sequences import Sequences
+from gradsieve.torch.modules.sequences import TimeFirst
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 
 Reached = dict[Place, Deltas]  # places that a carrier does not reach are absent
@@ -31,7 +31,7 @@ class Transport:
         self,
         stack: Stack,
         weights: StackWeights,
-        sequences: Sequences,
+        sequences: TimeFirst,
         memory: Memory | None = None,
     ) -> None:
         self.stack = stack

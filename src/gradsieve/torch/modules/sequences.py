@@ -14,7 +14,7 @@ from gradsieve.torch.modules.stack import Place, Stack
 
 
 @dataclass(frozen=True)
-class Sequences:
+class TimeFirst:
     """A chain of calls: time first, a batch axis, padded, in the precision of the weights."""
 
     inputs: Tensor  # (T,B,I)
@@ -25,14 +25,14 @@ class Sequences:
     by_last: list[Tensor | None]  # ∂E/∂(last state), parts (layers·directions,B,·)
 
 
-def sequences(stack: Stack, chain: Chain, like: Tensor) -> Sequences:
+def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
     """A chain in this shape, in the precision of `like`."""
     calls = [_Shaped(stack, call, like) for call in chain]
     inputs, lengths = torch.cat([call.inputs for call in calls]), calls[0].lengths
     rows, batch = len(stack.places), inputs.shape[1]
     # What the state between two calls got is what is carried back through it, and no end.
     last = [chain[-1].gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
-    return Sequences(
+    return TimeFirst(
         inputs,
         lengths,
         _initial(stack, chain[0], batch, like),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.recursion import Deltas
 
 LOG10_2 = math.log10(2)
-LAGS = 20
+COARSE = 4  # lags that are tried before halving
 
 
 def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
@@ -33,14 +34,14 @@ def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
 
 
 def reach(slow_Q: Callable[[int], float], longest: int, highest: float) -> int:
-    """The longest lag at which slow Q is not above its range, to a twentieth of the longest.
+    """The longest lag at which slow Q is not above its range.
 
-    Slow Q may leave the range on the way there and come back. So it is measured at lags spread
-    evenly, and halved between the last one inside and the next one.
+    Slow Q may leave the range on the way there and come back. So it is measured at a few lags, and
+    halved between the last one inside and the next one.
     """
-    inside = outside = 0
-    for lag in sorted({longest * part // LAGS for part in range(1, LAGS + 1)}, reverse=True):
-        if lag and slow_Q(lag) <= highest:
+    inside, outside = 0, longest + 1
+    for lag in sorted({int(lag) for lag in np.geomspace(1, max(longest, 1), COARSE).round()})[::-1]:
+        if lag <= longest and slow_Q(lag) <= highest:
             inside = lag
             break
         outside = lag

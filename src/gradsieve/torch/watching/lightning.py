@@ -1,14 +1,19 @@
-"""For Lightning: a callback that logs the sieve's verdicts.
+"""For Lightning: a callback that watches the model and logs what it reads.
 
 The sieve itself needs nothing: return it from `configure_optimizers`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from torch import Tensor
+
+from gradsieve.errors import MissingExtra
 from gradsieve.torch.applying.optimizer import Sieve
+from gradsieve.torch.watching.sinks import Sink
+from gradsieve.torch.watching.watch import EVERY, Watch, watch
 
 try:
     from lightning.pytorch import Callback, LightningModule, Trainer
@@ -16,26 +21,56 @@ except ImportError as error:
     raise MissingExtra("gradsieve.torch.watching.lightning", "lightning") from error
 
 
-class SieveLogger(Callback):
-    """Logs `gradsieve/Q`, `gradsieve/kept` and the counters after every training batch."""
+class LightningWatch(Callback):
+    """Logs each reading to the trainer's loggers, under `gradsieve/`.
 
-    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
-        if not _sieves(trainer):
-            raise GradsieveError(
-                "SieveLogger found no gst.Sieve; return one from configure_optimizers()"
-            )
+    Args:
+        every: one reading in this many training steps.
+        sinks: called with the step and the reading, too.
 
-    def on_train_batch_end(
-        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    Attributes:
+        look: the `gst.Watch`, while the trainer trains.
+    """
+
+    def __init__(self, every: int = EVERY, sinks: Iterable[Sink] = ()) -> None:
+        self.every = every
+        self.sinks = list(sinks)
+        self.look: Watch | None = None
+        self._loss: Tensor | None = None
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        optimizers = list(trainer.optimizers)
+        chosen = next((one for one in optimizers if isinstance(one, Sieve)), optimizers[0])
+        by_norm = trainer.gradient_clip_algorithm in (None, "norm")
+        clip = trainer.gradient_clip_val if by_norm else None
+        self.look = watch(
+            pl_module,
+            chosen,
+            every=self.every,
+            sinks=self.sinks,
+            clip=float(clip) if clip else None,
+        )
+
+    def on_before_backward(
+        self, trainer: Trainer, pl_module: LightningModule, loss: Tensor
     ) -> None:
-        for number, sieve in enumerate(_sieves(trainer)):
-            if sieve.last is None:
-                continue
-            prefix = "gradsieve" if number == 0 else f"gradsieve{number}"
-            values = {f"{prefix}/Q": sieve.last.Q, f"{prefix}/kept": float(sieve.last.keep)}
-            counts = {f"{prefix}/{name}": float(count) for name, count in sieve.counts.items()}
-            module.log_dict({**values, **counts})
+        self._loss = loss.detach()
 
+    def on_before_optimizer_step(
+        self, trainer: Trainer, pl_module: LightningModule, optimizer: Any
+    ) -> None:
+        if self.look is None:
+            return
+        values = self.look.read(self._loss)
+        if values:
+            pl_module.log_dict({f"gradsieve/{name}": value for name, value in values.items()})
 
-def _sieves(trainer: Trainer) -> list[Sieve]:
-    return [one for one in trainer.optimizers if isinstance(one, Sieve)]
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.look is not None:
+            self.look.close()
+
+    def on_exception(
+        self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
+    ) -> None:
+        if self.look is not None:
+            self.look.recorder.close()

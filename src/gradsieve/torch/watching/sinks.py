@@ -1,24 +1,29 @@
-"""Where readings go: TensorBoard, or a CSV file. A sink is any function of (step, dict)."""
+"""Where readings go: a CSV file, TensorBoard, Weights & Biases. A sink is any function of
+(step, reading), and a reading is a dict of numbers.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.torch.watching.reading import Reading
+
+Sink = Callable[[int, Reading], object]
 
 
-class TensorBoardSink:
+class ToTensorBoard:
     """Writes each number of a reading as a scalar."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise MissingExtra("TensorBoardSink", "tensorboard") from error
+            raise MissingExtra("gst.ToTensorBoard", "tensorboard") from error
         self.writer: Any = SummaryWriter(os.fspath(directory))
 
     def __call__(self, step: int, values: Mapping[str, float]) -> None:
@@ -29,7 +34,7 @@ class TensorBoardSink:
         self.writer.close()
 
 
-class CSVSink:
+class ToCSV:
     """One line for each number: step, name, value. Names may come and go between readings."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -44,3 +49,26 @@ class CSVSink:
     def __call__(self, step: int, values: Mapping[str, float]) -> None:
         with self.path.open("a", newline="") as file:
             csv.writer(file).writerows((step, name, repr(value)) for name, value in values.items())
+
+
+class ToWandb:
+    """Logs each reading to a run of Weights & Biases: this one, or the one that is active.
+
+    Readings have an axis of their own, `gradsieve/step`, so that they do not get in the way of
+    what the training logs under W&B's own step.
+    """
+
+    def __init__(self, run: Any = None) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise MissingExtra("gst.ToWandb", "wandb") from error
+        self.run: Any = wandb.run if run is None else run
+        if self.run is None:
+            raise GradsieveError("no run of W&B is active; call wandb.init() before gst.ToWandb()")
+        self.run.define_metric("gradsieve/step", hidden=True)
+        self.run.define_metric("gradsieve/*", step_metric="gradsieve/step")
+
+    def __call__(self, step: int, values: Mapping[str, float]) -> None:
+        named = {f"gradsieve/{name}": value for name, value in values.items()}
+        self.run.log({"gradsieve/step": step, **named})

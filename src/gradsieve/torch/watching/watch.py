@@ -1,156 +1,197 @@
 """`gst.watch`: only looks. How far back the gradient goes in every recurrent layer, and why.
 
 It records the model's calls as the sieve does, on a schedule that bounds its cost, and changes
-nothing. Readings are a flat dict of numbers for any logger; `sinks` get each of them.
+nothing. A monitor must not end a training: what goes wrong in a sink, or at a step without a
+gradient, is warned about once.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from statistics import fmean
+from collections.abc import Iterable
 from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from gradsieve.change import WINDOW
+from gradsieve import sieve as core
 from gradsieve.errors import GradsieveError, InvalidArgument
-from gradsieve.judgement import Judgement, LayerReading, judge
-from gradsieve.sieve import Sieve
-from gradsieve.torch.evidence.carrier import Carrier
-from gradsieve.torch.evidence.recursion import Deltas
-from gradsieve.torch.evidence.slow import slow_sum
-from gradsieve.torch.evidence.transport import Transport, own_direction
+from gradsieve.judgement import Judgement, judge
+from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.modules.record import Chain, Recorder
-from gradsieve.torch.modules.sequences import sequences
-from gradsieve.torch.modules.stack import Place, Stack, StackWeights, find_stacks
-from gradsieve.torch.watching.lags import norms_by_lag, reach
-from gradsieve.torch.watching.saturation import saturated_share
+from gradsieve.torch.modules.stack import Stack, StackWeights, find_stacks
+from gradsieve.torch.watching.gradients import GradientNorms
+from gradsieve.torch.watching.layers import look_at
+from gradsieve.torch.watching.reading import LayerLook, Reading
+from gradsieve.torch.watching.sinks import Sink
 
-Sink = Callable[[int, Mapping[str, float]], None]
+EVERY = 250  # a look costs at most five training steps: under 2 % of the time
+MEMORY = 20  # losses over which a model is compared with a constant guess
 
 
 class Watch:
     """What `watch` returns: call `read()` after `loss.backward()`.
 
     Attributes:
-        last: the last reading, a flat dict.
-        curves: by layer, log10 of the mean gradient norm at lag 0, 1, 2 …
+        last: the last reading.
+        step: how many times `read()` was called.
+        norms: of the gradients since the last reading.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        every: int = 1,
-        q_range: tuple[float, float] | None = None,
+        optimizer: Optimizer | None = None,
+        *,
+        every: int = EVERY,
         sinks: Iterable[Sink] = (),
+        clip: float | None = None,
         constant_loss: float | None = None,
-        memory: int = 20,
+        q_range: tuple[float, float] | None = None,
     ) -> None:
-        if every < 1:
-            raise InvalidArgument(f"every is {every}; it must be at least 1")
+        if not (isinstance(every, int) and every >= 1):
+            raise InvalidArgument(f"every is {every}; it must be a whole number from 1")
+        if clip is not None and not clip > 0:
+            raise InvalidArgument(f"clip is {clip}; it must be above 0, or None")
+        self.model = model
+        self.optimizer = optimizer
         self.every = every
-        self.q_range = Sieve().range if q_range is None else q_range
         self.sinks = list(sinks)
         self.constant_loss = constant_loss
+        self.q_range = _slow_range(optimizer) if q_range is None else q_range
         self.stacks = find_stacks(model)
         self.recorder = Recorder(self.stacks)
         self.step = 0
-        self.last: dict[str, float] = {}
-        self.curves: dict[str, list[float]] = {}
-        self.layers: list[LayerReading] = []
-        self._losses: deque[float] = deque(maxlen=memory)
+        self.last: Reading | None = None
+        self._due = True
+        self.norms = GradientNorms(clip)
+        self._losses: deque[float] = deque(maxlen=MEMORY)
         self._weights: dict[Stack, StackWeights] = {}
+        self._warned: set[str] = set()
 
-    def read(self, loss: float | Tensor | None = None) -> dict[str, float]:
-        """A reading, on schedule; {} between. Needs a backward pass since the last one."""
-        due = self.step % self.every == 0
+    def read(
+        self,
+        loss: float | Tensor | None = None,
+        gradient_norm: float | Tensor | None = None,
+        **more: float,
+    ) -> dict[str, float]:
+        """A reading, on schedule; {} between. Call it between `backward()` and clipping.
+
+        Args:
+            loss: of this step.
+            gradient_norm: of this step before clipping, as `clip_grad_norm_` returns it. Where it
+                is given, every step is counted, and `read()` may come after clipping; otherwise
+                the norm is computed at looks.
+            more: numbers that go into the reading as they are, such as accuracy=0.9.
+        """
         self.step += 1
+        if gradient_norm is not None:
+            self.norms.note(gradient_norm)
+        due = self._due
+        found = self._look(loss, more) if due else None
+        missed = due and found is None
+        self._due = missed or self.step % self.every == 0
+        self.recorder.forget()
+        self.recorder.listening = self._due
+        if found is None:
+            return {}
+        self.last = found
+        for sink in self.sinks:
+            self._pass_on(sink, found)
+        return dict(found)
+
+    def _look(self, loss: float | Tensor | None, more: dict[str, float]) -> Reading | None:
+        finished = self.recorder.finished()
+        if not finished and self.last is None:
+            raise GradsieveError(
+                "no gradient has come back to a recurrent module; call the model with gradients "
+                "enabled and loss.backward() before read()"
+            )
+        looks: list[LayerLook] = []
+        for stack, chains in finished.items():
+            chain = self._chain(stack, chains)
+            if chain is not None:
+                looks += self._look_at(stack, chain)
+        if not looks:
+            return None
         if loss is not None:
             self._losses.append(float(loss.detach() if isinstance(loss, Tensor) else loss))
-        if due:
-            self._look()
-            for sink in self.sinks:
-                sink(self.step - 1, self.last)
-        self.recorder.forget()
-        self.recorder.listening = self.step % self.every == 0
-        return dict(self.last) if due else {}
+        judgement = self._judged(looks)
+        values = {"loss": self._losses[-1]} if loss is not None else {}
+        self.norms.compute(self.model.parameters())
+        values |= self.norms.values() | self._of_optimizer()
+        for one in looks:
+            values |= {f"{one.name}/{name}": value for name, value in one.values().items()}
+        reasons = dict(self.optimizer.reasons) if isinstance(self.optimizer, Sieve) else {}
+        numbers = {name: float(value) for name, value in more.items()}
+        return Reading(values | numbers, looks, reasons, judgement)
 
-    def _look(self) -> None:
-        finished = self.recorder.finished()
-        if not finished:
-            raise GradsieveError(
-                "no gradient has come back to a recurrent module since the last reading; call "
-                "loss.backward() before read()"
-            )
-        self.last, self.layers = {}, []
-        if self._losses:
-            self.last["loss"] = self._losses[-1]
-        with torch.no_grad():
-            for stack, chains in finished.items():
-                self._look_at(stack, chains[-1])
-
-    def _look_at(self, stack: Stack, chain: Chain) -> None:
+    @torch.no_grad()
+    def _look_at(self, stack: Stack, chain: Chain) -> list[LayerLook]:
         weights = stack.fixed_weights()
-        like = weights[Place(0, 0)]["weight_hh"]
-        transport = Transport(stack, weights, sequences(stack, chain, like))
-        for carrier in transport.carriers:
-            if int(carrier.last.max()) < 1:
-                continue  # its gradient enters at the first step: there is no lag to look at
-            deltas = transport.deltas(carrier)
-            for index, own in enumerate(own_direction(carrier, deltas)):
-                place = Place(index, carrier.direction)
-                name = _name(stack, place)
-                logs = norms_by_lag(carrier, own)
-                longest = len(logs) - 1
-
-                def slow_Q(lag: int | None, carrier: Carrier = carrier, own: Deltas = own) -> float:
-                    return slow_sum(carrier, [own], lag, WINDOW).Q
-
-                seen = LayerReading(
-                    slow_Q(None),
-                    reach(slow_Q, longest, self.q_range[1]),
-                    longest,
-                    saturated_share(transport.layers[place].run),
-                    name,
-                )
-                self.layers.append(seen)
-                self.curves[name] = logs
-                self.last[f"{name}/Q"] = logs[0] - logs[-1] if math.isfinite(logs[0]) else math.nan
-                self.last[f"{name}/slow_Q"] = seen.slow_Q
-                self.last[f"{name}/reach"] = float(seen.reach)
-                for gate, share in seen.saturated.items():
-                    self.last[f"{name}/saturated/{gate}"] = share
-                for gate, share in self._shares(stack, weights, place).items():
-                    self.last[f"{name}/share/{gate}"] = share
+        looks = look_at(stack, chain, weights, self._weights.get(stack), self.q_range[1])
         self._weights[stack] = weights
+        return looks
 
-    def _shares(self, stack: Stack, weights: StackWeights, place: Place) -> dict[str, float]:
-        """By gate: its part in the square of how far the weights moved since the last reading."""
-        if stack not in self._weights:
+    def _chain(self, stack: Stack, chains: list[Chain]) -> Chain | None:
+        """The last calls whose inputs are still what they were."""
+        for chain in reversed(chains):
+            if not any(call.given_changed for call in chain):
+                return chain
+        self._warn(f"{stack.label} is not looked at: its inputs were changed in place")
+        return None
+
+    def _of_optimizer(self) -> dict[str, float]:
+        """The learning rate and, of a sieve, what became of the steps so far."""
+        if self.optimizer is None:
             return {}
-        now, then = weights[place], self._weights[stack][place]
-        squares = torch.zeros(len(stack.cell.gates), dtype=torch.float64)
-        for name in ("weight_ih", "weight_hh"):
-            moved = (now[name] - then[name]).double().reshape(len(stack.cell.gates), -1)
-            squares += moved.square().sum(1).cpu()
-        total = float(squares.sum())
-        if total == 0:
-            return {}
-        return {g: float(s) / total for g, s in zip(stack.cell.gates, squares, strict=True)}
+        rate = self.optimizer.param_groups[0].get("lr")
+        found = {} if rate is None else {"learning_rate": float(rate)}
+        if isinstance(self.optimizer, Sieve):
+            steps = {name: float(count) for name, count in self.optimizer.counts.items()}
+            reasons = {f"reason/{name}": float(n) for name, n in self.optimizer.reasons.items()}
+            found |= {f"sieve/{name}": value for name, value in (steps | reasons).items()}
+        return found
+
+    def _judged(self, looks: list[LayerLook]) -> Judgement:
+        losses = [loss for loss in self._losses if math.isfinite(loss)]
+        mean = sum(losses) / len(losses) if losses else None
+        corrected = isinstance(self.optimizer, Sieve) and self.optimizer.counts["corrected"] > 0
+        layers = [one.seen for one in looks]
+        return judge(layers, self.q_range, mean, self.constant_loss, corrected)
+
+    def _pass_on(self, sink: Sink, reading: Reading) -> None:
+        try:
+            sink(self.step - 1, reading)
+        except Exception as error:
+            self._warn(f"a sink of gst.watch failed and readings may be missing: {error!r}")
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, stacklevel=5)
 
     def diagnosis(self) -> Judgement:
-        """Symptoms, evidence and what to try next, from the last reading and the losses given."""
-        if not self.layers:
+        """In plain words, from the last reading and the losses given, with what to try next."""
+        if self.last is None:
             raise GradsieveError("nothing was read yet; call read() after loss.backward()")
-        loss = fmean(self._losses) if self._losses else None
-        return judge(self.layers, self.q_range, loss, self.constant_loss)
+        return self.last.judgement
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """By layer, log10 of the mean gradient norm at lag 0, 1, 2 …"""
+        return {} if self.last is None else {one.name: one.curve for one in self.last.layers}
 
     def close(self) -> None:
-        """Stop recording. So does dropping the watch, or the end of a `with` block."""
+        """Stop recording, and close the sinks that can be closed."""
         self.recorder.close()
+        for sink in self.sinks:
+            close = getattr(sink, "close", None)
+            if close is not None:
+                close()
 
     def __enter__(self) -> Self:
         return self
@@ -159,13 +200,22 @@ class Watch:
         self.close()
 
 
+def _slow_range(optimizer: Optimizer | None) -> tuple[float, float]:
+    """The range of slow Q: that of the sieve at work, or of the default policy."""
+    if isinstance(optimizer, Sieve) and optimizer.policy.measure == "slow Q":
+        return optimizer.policy.q_range
+    return core.Sieve().range
+
+
 def watch(
     model: nn.Module,
-    every: int = 1,
-    q_range: tuple[float, float] | None = None,
+    optimizer: Optimizer | None = None,
+    *,
+    every: int = EVERY,
     sinks: Iterable[Sink] = (),
+    clip: float | None = None,
     constant_loss: float | None = None,
-    memory: int = 20,
+    q_range: tuple[float, float] | None = None,
 ) -> Watch:
     """Look at how far the gradient goes back in a model's recurrent layers.
 
@@ -173,21 +223,27 @@ def watch(
     >>> model = torch.nn.GRU(2, 8)
     >>> look = watch(model)
     >>> model(torch.randn(30, 4, 2))[0][-1].square().mean().backward()
-    >>> sorted(look.read())[:2]
-    ['GRU/layer0/Q', 'GRU/layer0/reach']
+    >>> sorted(look.read())[:3]
+    ['GRU/layer0/Q', 'GRU/layer0/gradient/lag_1', 'GRU/layer0/gradient/lag_10']
 
     Args:
         model: where to look for recurrent modules.
-        every: one reading in so many calls of `read()`; between them nothing is recorded.
-        q_range: the range of slow Q inside which a gradient is said to reach; by default that of
-            the sieve's own policy.
-        sinks: called with the step and the reading; see `TensorBoardSink` and `CSVSink`.
+        optimizer: its learning rate is read and, of a `gst.Sieve`, what became of the steps.
+        every: one reading in this many calls of `read()`; between them nothing is recorded.
+        sinks: called with the step and the reading; see `ToCSV`, `ToTensorBoard`, `ToWandb`,
+            `ToRunFolder`.
+        clip: the threshold at which you clip gradients, to be told how often and how hard it bites.
         constant_loss: the loss of a constant guess (`gst.constant_loss(targets)`), so that a model
             that has learned nothing can be told.
-        memory: over how many given losses that is judged.
+        q_range: the range of slow Q inside which a gradient is said to reach; by default that of
+            the optimizer's sieve, or of the default policy.
     """
-    return Watch(model, every, q_range, sinks, constant_loss, memory)
-
-
-def _name(stack: Stack, place: Place) -> str:
-    return f"{stack.label}/layer{place.layer}" + ("_reverse" if place.direction else "")
+    return Watch(
+        model,
+        optimizer,
+        every=every,
+        sinks=sinks,
+        clip=clip,
+        constant_loss=constant_loss,
+        q_range=q_range,
+    )
