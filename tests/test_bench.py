@@ -1,45 +1,30 @@
 """The benchmark: its contenders do the same work, and its numbers are what they say."""
 
+import dataclasses
 import json
-import math
+import os
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import gradsieve as gs
-from gradsieve.bench import measure
-from gradsieve.bench.measure import check_agreement
-from gradsieve.bench.own_steps import own_steps
+from gradsieve.bench import accuracy
+from gradsieve.bench.accuracy import Drawn, Outcome, Way, race_core, race_torch, search
+from gradsieve.bench.matrix import (
+    Row,
+    contenders,
+    growth_sizes,
+    matrix_sizes,
+    measure_row,
+    measure_rows,
+)
+from gradsieve.bench.page import Measured, page
 from gradsieve.bench.timing import Spread, Timing, take_turns
-from gradsieve.bench.torch_steps import torch_steps
-from gradsieve.bench.workload import make_workload
+from gradsieve.bench.workload import GATES, Size, make_workload
+from gradsieve.cli import app
 
-
-@pytest.fixture(scope="module")
-def workload():
-    return make_workload(length=12, hidden=20, batch=5)
-
-
-def test_every_contender_finds_the_dS_of_the_reference(workload):
-    steps = own_steps(workload) | torch_steps(workload)
-    found = {name: [step() for _ in range(3)] for name, step in steps.items()}
-    for kind in ("frozen", "full"):
-        truth = found[f"reference {kind}"]
-        assert all(map(math.isfinite, truth))
-        assert len(set(truth)) == 3  # momentum builds up: each update differs from the last
-        for name in (f"gradsieve {kind}", f"PyTorch {kind}"):
-            assert found[name] == pytest.approx(truth, rel=1e-2), name
-
-
-def test_jax_finds_the_dS_of_the_reference(workload):
-    pytest.importorskip("jax", reason="JAX is in the extra `bench` only")
-    from gradsieve.bench.jax_steps import jax_steps
-
-    check_agreement(own_steps(workload) | jax_steps(workload))
-
-
-def test_a_contender_that_does_other_work_is_refused(workload):
-    with pytest.raises(gs.GradsieveError, match=r"other full finds dS/\(2S\) = 1.0, the reference"):
-        check_agreement(own_steps(workload) | {"other full": lambda: 1.0})
+SMALL = Size("tanh", 12, 3, 8)
 
 
 def test_ratios_are_formed_turn_by_turn():
@@ -49,19 +34,138 @@ def test_ratios_are_formed_turn_by_turn():
     assert f"{Spread(0.5, 0.25, 0.75):.0%}" == "50% (25% … 75%)"
 
 
-def test_a_turn_takes_the_fastest_call_of_each_step():
+@pytest.mark.parametrize(
+    ("seconds", "fastest"),
+    [(13.0, 2.0), (0.0, 5.0)],  # all three calls; one, which was a long one
+)
+def test_a_turn_takes_the_fastest_call_of_each_step(seconds, fastest):
     ticks = iter([0.0, 5.0, 10.0, 12.0, 20.0, 27.0])  # calls of 5, 2 and 7 seconds
-    taken = take_turns({"step": lambda: None}, 1, 13.0, clock=lambda: next(ticks))
-    assert taken == {"step": Timing((2.0,))}
+    taken = take_turns({"step": lambda: None}, 1, seconds, clock=lambda: next(ticks))
+    assert taken == {"step": Timing((fastest,))}
 
 
-def test_a_run_measures_every_share_and_can_be_stored():
-    found = measure(turns=2, seconds=0.002, grow=False)
-    stored = json.loads(json.dumps(found.as_dict()))
-    assert {"gradsieve plain", "kernel full", "reference frozen", "PyTorch full"} <= set(
-        stored["timings"]
+def test_the_matrix_has_three_cells_of_six_sizes_and_the_growth_of_each_dimension():
+    assert len(matrix_sizes()) == len(set(matrix_sizes())) == 18
+    for cell in GATES:
+        mine = [size for size in growth_sizes() if size.cell == cell]
+        for name in ("hidden", "batch", "length"):
+            assert len({getattr(size, name) for size in mine}) >= 5
+
+
+def test_operations_are_those_of_the_products():
+    size = Size("GRU", 100, 10, 50)
+    forward = 2 * 50 * 10 * 3 * 100 * (100 + 6)
+    assert size.operations(inputs=6) == 2 * forward + 2 * 50 * 10 * 3 * 100 * 100
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_every_contender_trains(cell):
+    steps = contenders(make_workload(dataclasses.replace(SMALL, cell=cell)))
+    assert {"PyTorch plain", "PyTorch judged", "PyTorch corrected"} <= set(steps)
+    assert ("core corrected" in steps) == (cell == "tanh")
+    for step in steps.values():
+        step()
+        step()
+
+
+def test_a_judged_core_step_stays_plain_and_a_corrected_one_is_corrected():
+    from gradsieve.bench.own_steps import own_steps
+
+    workload = make_workload(SMALL)
+    steps = own_steps(workload)
+    for _ in range(3):
+        plain, judged, corrected = (steps[f"core {x}"]() for x in ("plain", "judged", "corrected"))
+        assert judged.verdict.keep
+        assert plain.loss == judged.loss
+        assert "corrected" in str(corrected.verdict.reason)
+
+
+def test_a_row_measures_its_share_of_the_peak_and_comes_back_from_its_json():
+    row = measure_row(Size("tanh", 64, 10, 50), 1, turns=2, seconds=0.002, others=False)
+    assert not any(name.startswith(("PyTorch", "JAX")) for name in row.timings)
+    assert 0 < row.share().median < 1
+    assert row.times("core plain", "core corrected").median > 1
+    assert row.times("core plain", "nobody") is None
+    back = Row.from_dict(json.loads(json.dumps(row.as_dict())))
+    assert back.size == row.size
+    assert back.share().median == pytest.approx(row.share().median, rel=0.01)
+
+
+def outcome(**changed):
+    usual = Outcome("temporal_order", 200, "gradsieve", "the default", 0, 4.0, 4.0, 2000, 0.995)
+    return dataclasses.replace(usual, **changed)
+
+
+def test_the_page_shows_ratios_and_seconds(tmp_path):
+    timings = {"PyTorch plain": Timing((6.0, 6.0)), "core plain": Timing((1.0, 2.0))}
+    rows = [Row(SMALL, 1, timings)]
+    never = outcome(way="another", seconds=None, spent=60.0, accuracy=0.4)
+    found = Measured(rows, [], [outcome(), outcome(seed=1, seconds=8.0), never])
+    text = page(found)
+    assert "| tanh H=12 B=3 T=8 | 6000.00 ms | – | 4.50 |" in text
+    assert "| temporal_order, T=200 | the default | 6.0 s | 2 of 2 | 4.0 s | 100% |" in text
+    assert "| temporal_order, T=200 | another | – | 0 of 1 | 60.0 s | 40% |" in text
+    found.write(tmp_path / "bench.json")
+    assert Measured.read(tmp_path / "bench.json") == found
+    assert (tmp_path / "bench.md").read_text() == text
+    assert (tmp_path / "bench.png").stat().st_size > 10_000
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(gs.GradsieveError, match="holds no measurement"):
+        Measured.read(tmp_path / "other.json")
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A task that is solved in a few hundred updates."""
+    return Drawn.of(gs.tasks.temporal_order(length=10), seed=0)
+
+
+def test_contestants_see_the_same_sequences_and_stop_when_they_have_solved_the_task(short):
+    assert short.data() is short.sequences
+    own = race_core(short, cap=20.0)
+    other = race_torch(Way("GRU", "gst.init_", 3e-3), short, cap=20.0)
+    for found in (own, other):
+        assert found.seconds == found.spent > 0
+        assert found.accuracy > 0.99
+        assert found.updates % 250 == 0
+    assert (own.contestant, other.contestant) == ("gradsieve", "nn.GRU")
+
+
+def test_a_contestant_whose_time_is_over_has_not_solved_the_task(short):
+    longer = Drawn.of(gs.tasks.temporal_order(length=60), seed=0)
+    for found in (race_core(longer, cap=0.0), race_torch(Way("RNN", "PyTorch", 1e-9), short, 0.0)):
+        assert found.seconds is None
+        assert found.updates == 250
+
+
+def test_the_search_takes_the_way_that_solves_the_task_first(short, monkeypatch):
+    caps = []
+
+    def race(way, drawn, cap):
+        caps.append(cap)
+        solved = way.start == "gst.init_" and way.rate == 1e-3
+        return outcome(seconds=5.0 if solved else None, spent=5.0 if solved else cap)
+
+    monkeypatch.setattr(accuracy, "race_torch", race)
+    assert search("RNN", short, 60.0) == Way("RNN", "gst.init_", 1e-3)
+    assert caps == [60.0] * 5 + [5.0]
+    monkeypatch.setattr(
+        accuracy, "race_torch", lambda way, drawn, cap: outcome(seconds=None, accuracy=way.rate)
     )
-    assert 0 < found.plain_share.median < 1
-    assert 0 < found.validation_share.median < 1
-    assert 3 < found.arrays < 6
-    assert stored["timings"]["gradsieve full"]["ratio"]["median"] > 1
+    assert search("GRU", short, 60.0).rate == 3e-3
+
+
+def test_rows_are_measured_in_a_process_of_its_own():
+    """The affinity and the threads of this process stay as they are."""
+    sizes = [SMALL]
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    rows = list(measure_rows(sizes, 1, turns=1, seconds=0.0, others=False))
+    assert [row.size for row in rows] == sizes
+    assert np.isfinite(rows[0].timings["core plain"].median)
+    if before is not None:
+        assert os.sched_getaffinity(0) == before
+
+
+def test_the_command_refuses_an_unknown_task():
+    result = CliRunner().invoke(app, ["bench", "--time-to-accuracy", "--task", "nothing"])
+    assert result.exit_code != 0

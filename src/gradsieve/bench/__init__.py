@@ -1,10 +1,6 @@
-"""What an update costs, measured side by side in one process on one core.
+"""What training costs: each step side by side with PyTorch's and JAX's, and the time to accuracy.
 
-`timing` takes turns and forms ratios, `contenders` are the steps that are compared, `scaling` shows
-how the cost grows, `measure` puts them together. Absolute times move with the machine; ratios taken
-in one run are what counts.
+`matrix` measures steps of many sizes, `accuracy` the seconds until a task is solved; `page` and
+`picture` show both. `timing` takes turns and forms ratios. Absolute times move with the machine;
+ratios taken in one run are what counts.
 """
-
-from gradsieve.bench.measure import Measurement, measure
-
-__all__ = ["Measurement", "measure"]

@@ -1,95 +1,71 @@
-"""The same step in JAX: `lax.scan`, jitted; frozen dS as a scan, full dS by forward mode."""
+"""The plain training step in JAX: one product for all inputs, `lax.scan` over time, jitted."""
 
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
+import numpy as np
+
 from gradsieve.bench.timing import Step
-from gradsieve.bench.workload import MOMENTUM, RATE, Workload
+from gradsieve.bench.workload import GATES, MOMENTUM, RATE, Workload
 
 
 def jax_steps(workload: Workload) -> dict[str, Step]:
-    """Plain, frozen and full, compiled, on one thread."""
-    os.environ.setdefault(
-        "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    )
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
-
-    net = workload.net
+    cell, hidden = workload.size.cell, workload.size.hidden
     u, t = jnp.asarray(workload.u), jnp.asarray(workload.t)
-    start = {name: jnp.asarray(value) for name, value in net.fields().items()}
+    random = np.random.default_rng(0)
 
-    def states_of(weights: dict[str, Any]) -> Any:
-        def forward(z: Any, now: Any) -> tuple[Any, Any]:
-            z = jnp.tanh(now @ weights["w_in"] + z @ weights["w_rec"] + weights["b"])
-            return z, z
+    def drawn(*shape: int) -> Any:
+        return jnp.asarray(random.uniform(-1, 1, shape) / hidden**0.5, jnp.float32)
 
-        return jax.lax.scan(forward, jnp.zeros((u.shape[1], net.hidden), u.dtype), u)
+    width = GATES[cell] * hidden
+    weights = {
+        "ih": drawn(u.shape[2], width),
+        "hh": drawn(hidden, width),
+        "b_ih": drawn(width),
+        "b_hh": drawn(width),
+        "out": drawn(hidden, workload.net.outputs),
+        "b_out": drawn(workload.net.outputs),
+    }
+
+    def tanh_cell(state: Any, x: Any, a: Any) -> Any:
+        return (jnp.tanh(x + a),)
+
+    def gru_cell(state: Any, x: Any, a: Any) -> Any:
+        (x_r, x_z, x_n), (a_r, a_z, a_n) = (jnp.split(one, 3, axis=-1) for one in (x, a))
+        z = jax.nn.sigmoid(x_z + a_z)
+        new = jnp.tanh(x_n + jax.nn.sigmoid(x_r + a_r) * a_n)
+        return ((1 - z) * new + z * state[0],)
+
+    def lstm_cell(state: Any, x: Any, a: Any) -> Any:
+        i, f, g, o = jnp.split(x + a, 4, axis=-1)
+        c = jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+    advance = {"tanh": tanh_cell, "GRU": gru_cell, "LSTM": lstm_cell}[cell]
 
     def loss(weights: dict[str, Any]) -> Any:
-        last, _ = states_of(weights)
-        log_p = jax.nn.log_softmax(last @ weights["w_out"] + weights["b_out"])
-        return -jnp.take_along_axis(log_p, t[:, None], axis=1).sum()
+        def forward(state: Any, x: Any) -> tuple[Any, None]:
+            return advance(state, x, state[0] @ weights["hh"] + weights["b_hh"]), None
 
-    def far_square(weights: dict[str, Any]) -> Any:
-        """S, with delta carried back by its own recursion."""
-        last, states = states_of(weights)
-        y = last @ weights["w_out"] + weights["b_out"]
-        error = jax.nn.softmax(y) - jax.nn.one_hot(t, net.outputs)
-        delta = (error @ weights["w_out"].T) * (1 - last**2)
+        zero = jnp.zeros((u.shape[1], hidden), u.dtype)
+        start = (zero, zero) if cell == "LSTM" else (zero,)
+        state, _ = jax.lax.scan(forward, start, u @ weights["ih"] + weights["b_ih"])
+        log_p = jax.nn.log_softmax(state[0] @ weights["out"] + weights["b_out"])
+        return -jnp.take_along_axis(log_p, t[:, None], axis=1).mean()
 
-        def backward(delta: Any, z: Any) -> tuple[Any, None]:
-            return (delta @ weights["w_rec"].T) * (1 - z**2), None
-
-        far, _ = jax.lax.scan(backward, delta, states[:-1], reverse=True)
-        return 0.5 * (far**2).sum()
-
-    def frozen_change(weights: dict[str, Any], proposal: dict[str, Any]) -> Any:
-        """dS/(2S) with the slopes held fixed: delta and ddelta carried back together."""
-        last, states = states_of(weights)
-        y = last @ weights["w_out"] + weights["b_out"]
-        error = jax.nn.softmax(y) - jax.nn.one_hot(t, net.outputs)
-        delta = (error @ weights["w_out"].T) * (1 - last**2)
-
-        def backward(carried: Any, z: Any) -> tuple[Any, None]:
-            delta, ddelta = carried
-            change = ddelta @ weights["w_rec"].T + delta @ proposal["w_rec"].T
-            slope = 1 - z**2
-            return ((delta @ weights["w_rec"].T) * slope, change * slope), None
-
-        start = (delta, jnp.zeros_like(delta))
-        (far, change), _ = jax.lax.scan(backward, start, states[:-1], reverse=True)
-        return (far * change).sum() / (far**2).sum()
-
-    def propose(weights: Any, velocity: Any) -> Any:
+    @jax.jit  # type: ignore[untyped-decorator]
+    def update(weights: Any, velocity: Any) -> Any:
         gradient = jax.grad(loss)(weights)
-        return jax.tree.map(lambda v, g: MOMENTUM * v - RATE * g, velocity, gradient)
+        velocity = jax.tree.map(lambda v, g: MOMENTUM * v - RATE * g, velocity, gradient)
+        return jax.tree.map(jnp.add, weights, velocity), velocity
 
-    def plain(weights: Any, velocity: Any) -> Any:
-        proposal = propose(weights, velocity)
-        return jax.tree.map(jnp.add, weights, proposal), proposal, jnp.nan
+    state = [weights, jax.tree.map(jnp.zeros_like, weights)]
 
-    def frozen(weights: Any, velocity: Any) -> Any:
-        proposal = propose(weights, velocity)
-        relative = frozen_change(weights, proposal)
-        return jax.tree.map(jnp.add, weights, proposal), proposal, relative
+    def step() -> None:
+        state[:] = jax.block_until_ready(update(*state))
 
-    def full(weights: Any, velocity: Any) -> Any:
-        proposal = propose(weights, velocity)
-        S, dS = jax.jvp(far_square, (weights,), (proposal,))
-        return jax.tree.map(jnp.add, weights, proposal), proposal, dS / (2 * S)
-
-    def stepping(compiled: Any) -> Step:
-        state = [start, jax.tree.map(jnp.zeros_like, start)]
-
-        def step() -> float:
-            state[0], state[1], relative = jax.block_until_ready(compiled(*state))
-            return float(relative)
-
-        return step
-
-    kinds = {"plain": plain, "frozen": frozen, "full": full}
-    return {f"JAX {kind}": stepping(jax.jit(function)) for kind, function in kinds.items()}
+    return {"JAX plain": step}

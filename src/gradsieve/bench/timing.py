@@ -1,8 +1,7 @@
 """Timing that a busy machine does not spoil: contenders take turns, ratios are per turn.
 
-A turn's time of a step is that of its fastest call, in CPU time of the process: what else runs on
-the core meanwhile does not count, and falls on all contenders alike. Every contender here works on
-one core, so CPU time leaves nothing out.
+A turn's time of a step is that of its fastest call. On one core that is CPU time of the process:
+what else runs on the core meanwhile does not count, and falls on all contenders alike.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-Step = Callable[[], float | None]  # one update; its dS/(2S), where the step finds one
+LONG = 0.5  # seconds after which one call of a step is enough
+Step = Callable[[], object]  # one update
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Timing:
 
 
 def take_turns(
-    steps: Mapping[str, Callable[[], object]],
+    steps: Mapping[str, Step],
     turns: int,
     seconds: float,
     before: Callable[[str], None] = lambda name: None,
@@ -71,10 +71,10 @@ def take_turns(
     return {name: Timing(tuple(values)) for name, values in taken.items()}
 
 
-def _fastest(step: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
-    """The fastest of the calls that fit in this time, and of two at least."""
+def _fastest(step: Step, seconds: float, clock: Callable[[], float]) -> float:
+    """The fastest of the calls that fit in this time; of two at least if they are short."""
     best, spent, calls = float("inf"), 0.0, 0
-    while spent < seconds or calls < 2:
+    while spent < seconds or (calls < 2 and spent < LONG):
         started = clock()
         step()
         taken = clock() - started

@@ -1,15 +1,14 @@
-"""`gradsieve bench`: what an update costs, as ratios taken in one run."""
+"""`gradsieve bench`: what training costs, as ratios taken in one run, and the time to accuracy."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from gradsieve.bench import Measurement
 from gradsieve.cli.console import Console
 from gradsieve.errors import MissingExtra
 from gradsieve.files import write_atomically
@@ -19,85 +18,73 @@ def bench(
     with_torch: Annotated[
         bool, typer.Option("--torch", help="What gst.Sieve costs for each kind of module instead.")
     ] = False,
-    quick: Annotated[bool, typer.Option(help="Fewer turns, no growth with size.")] = False,
+    to_accuracy: Annotated[
+        bool,
+        typer.Option("--time-to-accuracy", help="Seconds until a task is solved at 99 % instead."),
+    ] = False,
+    task: Annotated[str, typer.Option(help="Of --time-to-accuracy.")] = "temporal_order",
+    length: Annotated[int, typer.Option(min=10, help="Of the task's sequences.")] = 200,
+    networks: Annotated[int, typer.Option(min=1, help="Of each contestant.")] = 3,
+    cap: Annotated[float, typer.Option(min=1, help="Seconds for each network.")] = 60.0,
+    quick: Annotated[bool, typer.Option(help="One size, few turns, no growth with size.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the numbers as JSON too.")
+        Path | None,
+        typer.Option("--output", "-o", help="A JSON file; .md and .png are written beside it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Measure what an update costs: PyTorch, JAX, the reference and the kernel, side by side.
+    """Measure what training costs: gradsieve, PyTorch and JAX, side by side.
 
-    All steps train the same network on the same minibatch (T = 100, 100 units, 10 sequences,
-    float32) on one core, and take turns, so that whatever else the machine does falls on all of
-    them alike. What is not installed is left out and named.
+    The matrix has tanh, GRU and LSTM networks of several sizes, on one core and on all, plain,
+    judged and corrected. Steps of one size take turns, so that whatever else the machine does falls
+    on all of them alike. What is not installed is left out and named.
     """
-    console = Console(stderr=True)
     if with_torch:
         _bench_torch(quick, output, as_json)
         return
-    from gradsieve.bench import measure
+    from gradsieve.bench.page import Measured, page
 
-    with console.status("") as status:
-        turns, seconds = (5, 0.05) if quick else (15, 0.1)
-        found = measure(
-            turns, seconds, not quick, lambda name: status.update(f"measuring {name} …")
-        )
-    numbers = json.dumps(found.as_dict(), indent=1)
+    found = Measured() if output is None else Measured.read(output)
+    with Console(stderr=True).status("") as status:
+
+        def before(name: str) -> None:
+            status.update(f"measuring {name} …")
+
+        if to_accuracy:
+            _require_torch("bench --time-to-accuracy")
+            from gradsieve import tasks
+            from gradsieve.bench.accuracy import time_to_accuracy
+
+            chosen = tasks.by_name(task, length)
+            kept = [one for one in found.outcomes if (one.task, one.length) != (task, length)]
+            new = time_to_accuracy(chosen, networks, cap, before)
+            found = replace(found, outcomes=[*kept, *new])
+        else:
+            from gradsieve.bench.matrix import left_out, measure_all
+
+            for name in left_out():
+                Console(stderr=True).print(
+                    f"{name} is not installed and is left out (pip install 'gradsieve[bench]')."
+                )
+
+            rows, growth = measure_all(quick, before)
+            found = replace(found, rows=rows, growth=growth)
     if output is not None:
-        write_atomically(output, numbers + "\n")
-    if as_json:
-        print(numbers)
-    else:
-        _show(Console(), found)
+        found.write(output)
+    print(found.as_json() if as_json else page(found))
 
 
-def _show(console: Console, found: Measurement) -> None:
-    own = found.timings["gradsieve plain"]
-    table = Table(title="One update, T = 100, 100 units, 10 sequences, float32, one core")
-    for heading in ("step", "ms", "times gradsieve plain", "lowest … highest"):
-        table.add_column(heading, justify="left" if heading == "step" else "right")
-    for name, timing in found.timings.items():
-        if name != "validation":
-            ratio = timing.ratio_to(own)
-            spread = f"{ratio.lowest:.2f} … {ratio.highest:.2f}"
-            table.add_row(name, f"{timing.median * 1e3:.3f}", f"{ratio.median:.2f}", spread)
-    console.print(table)
-    console.print(
-        f"Measured peak {found.peak:.0f} Gop/s ({found.instruction_set}). Of it, counting useful "
-        f"operations only: plain step {found.plain_share:.0%}, validation of 1000 sequences "
-        f"{found.validation_share:.0%}. Python is {found.overhead['plain']:.1%} of a plain and "
-        f"{found.overhead['full']:.1%} of a full training step. Memory: {found.arrays:.1f} arrays "
-        f"of T × B × H."
-    )
-    if found.two_networks is not None:
-        console.print(f"Two networks on two cores: {found.two_networks:.2f} times the throughput.")
-    for name in found.left_out:
-        console.print(f"{name} is not installed and was left out (pip install 'gradsieve[bench]').")
-    if found.points:
-        console.print(_growth(found))
-
-
-def _growth(found: Measurement) -> Table:
-    table = Table(title="Growth with one size, the others being T = 100, H = 100, B = 10")
-    for heading in ("size", "plain ms", "full ms", "full / plain", "share of peak", "arrays"):
-        table.add_column(heading, justify="right")
-    for point in found.points:
-        table.add_row(
-            f"{point.varied} {point.value}",
-            f"{point.plain * 1e3:.3f}",
-            f"{point.full * 1e3:.3f}",
-            f"{point.full / point.plain:.2f}",
-            f"{point.share:.0%}",
-            f"{point.arrays:.1f}",
-        )
-    return table
+def _require_torch(what: str) -> None:
+    try:
+        import gradsieve.torch  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(what, "torch") from error
 
 
 def _bench_torch(quick: bool, output: Path | None, as_json: bool) -> None:
-    try:
-        from gradsieve.torch import cost
-    except ImportError as error:
-        raise MissingExtra("bench --torch", "torch") from error
+    _require_torch("bench --torch")
+    from gradsieve.torch import cost
+
     costs = cost.measure(repeats=5 if quick else 20)
     numbers = json.dumps([vars(item) for item in costs], indent=1)
     if output is not None:
