@@ -90,3 +90,13 @@ def test_outputs_of_another_shape_are_refused():
         task.correct(np.zeros((4, 9)), np.zeros(4, int))
     with pytest.raises(InvalidArgument, match="t has shape"):
         task.correct(np.zeros((23, 4, 9)), np.zeros((4, 23), int))
+
+
+def test_the_first_of_eight_symbols_is_the_answer_and_any_may_come_again():
+    task = gs.tasks.first_symbol(length=60)
+    u, t = task.sample(500, seed=2)
+    symbols = u.argmax(axis=2)
+    assert (u.sum(axis=2) == 1).all()
+    assert (symbols[0] == t).all()
+    assert set(np.unique(t)) == set(np.unique(symbols[1:])) == set(range(8))
+    assert task.constant_guess == 1 / 8

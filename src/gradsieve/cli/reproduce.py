@@ -17,7 +17,7 @@ from gradsieve.cli.console import Console
 from gradsieve.cli.study_progress import StudyProgress
 from gradsieve.errors import InvalidArgument
 from gradsieve.experiments import record
-from gradsieve.experiments.config import TASKS, RunConfig
+from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.runner import Watch, run_all
 from gradsieve.experiments.store import Store, sole_writer
 from gradsieve.experiments.study import Places, Scope, Study
@@ -37,6 +37,7 @@ class Name(StrEnum):
     rescue = "rescue"
     beyond = "beyond"
     trials = "trials"
+    leave_it_on = "leave-it-on"
     all = "all"
 
 
@@ -63,7 +64,7 @@ def reproduce(
     networks: Annotated[int, typer.Option(min=1, help="Networks in each condition.")] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of 50 updates.")] = 2000,
     tasks: Annotated[
-        list[str] | None, typer.Option(help=f"Only these tasks; any of {', '.join(TASKS)}.")
+        list[str] | None, typer.Option(help="Only these tasks, by their names in the tables.")
     ] = None,
     lengths: Annotated[list[int] | None, typer.Option(help="Only these lengths.")] = None,
     arms: Annotated[
@@ -109,7 +110,7 @@ def reproduce(
 
     [bold]gradsieve reproduce table1 --networks 2 --epochs 5[/bold]
     """
-    from gradsieve.experiments.studies import ARMS, STUDIES
+    from gradsieve.experiments.studies import ARMS, STUDIES, TASKS
 
     for option, asked, known in (("tasks", tasks, TASKS), ("arms", arms, sorted(ARMS))):
         unknown = set(asked or ()) - set(known)

@@ -34,7 +34,9 @@ def write_accuracies(
     conditions = list(dict.fromkeys(config.condition for config in configs))
     searches = tables.searches(study.arms, conditions, scope, store)
     table = tables.accuracy_table(found, scope.networks, opponents, searches)
-    regression = {place: arms for place, arms in found.items() if place.problem().tolerance}
+    regression = {
+        place: arms for place, arms in found.items() if place.problem().output == "linear"
+    }
     if regression:
         table += "\nThe regression tasks with a tolerance of 0.04 in place of the task's own:\n\n"
         table += tables.accuracy_table(

@@ -7,16 +7,18 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradsieve import tasks
 from gradsieve.experiments.baselines import BASELINES, Baseline, name_of
+from gradsieve.experiments.problems import problem
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.settings import rules
 from gradsieve.tasks import Convention
-from gradsieve.training import Extension, Job
+from gradsieve.training import Extension, Job, Problem
 
 REPORTED = tuple(range(10))  # the ten networks of every table; nothing is ever tuned on them
 TASKS = ("temporal_order", "temporal_order_3bit", "adding", "multiplication")
+CORE = "tanh"  # the cell of gradsieve's own networks; the others are PyTorch's modules
+CELLS = (CORE, "nn.RNN", "nn.GRU", "nn.LSTM")
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Condition:
         whose = "" if self.convention == "author" else f", {self.convention}"
         return f"{self.task}, T={self.length}{whose}"
 
-    def problem(self) -> tasks.Task:
-        return tasks.by_name(self.task, self.length, self.convention)
+    def problem(self) -> Problem:
+        return problem(self.task, self.length, self.convention)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class RunConfig:
         recipe: how the network begins and is trained.
         baseline: what the study adds to the recipe, or None.
         hidden: units of the network.
+        cell: "tanh" trains a `gradsieve.SRN`; "nn.RNN", "nn.GRU" and "nn.LSTM" one of PyTorch's
+            modules (`torch_run` says what the recipe means there).
         arm: what tables call this way of training. It is no part of the run's identity.
     """
 
@@ -54,6 +58,7 @@ class RunConfig:
     baseline: Baseline | None = None
     hidden: int = 100
     arm: str = field(default="", compare=False)
+    cell: str = CORE
 
     @property
     def key(self) -> str:
@@ -78,6 +83,7 @@ class RunConfig:
             "network": self.network,
             "recipe": self.recipe.as_dict(),
             "baseline": None if added is None else {"name": name_of(added)} | added.as_dict(),
+            **({} if self.cell == CORE else {"cell": self.cell}),
         }
 
     @classmethod
@@ -88,7 +94,10 @@ class RunConfig:
             added = BASELINES[added["name"]].from_dict(values)
         condition = Condition(plain["task"], plain["length"], plain["convention"])
         recipe = Recipe.from_dict(plain["recipe"])
-        return cls(condition, plain["network"], recipe, added, plain["hidden"], plain["arm"])
+        return cls(
+            condition, plain["network"], recipe, added, plain["hidden"], plain["arm"],
+            plain.get("cell", CORE),
+        )  # fmt: skip
 
     def as_json(self) -> str:
         return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))

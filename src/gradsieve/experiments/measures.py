@@ -31,7 +31,8 @@ class Seen:
         return self.run.final
 
     def flow(self, seed: int = 5, count: int = PART) -> Flow:
-        return backpropagate(self.net, *self.config.condition.problem().sample(count, seed=seed))
+        u, t, starts = self.config.condition.problem().sample_with_starts(count, seed)
+        return backpropagate(self.net, u, t, starts=starts)
 
 
 Measure = Callable[[Seen], float]
@@ -82,7 +83,7 @@ def in_biases(seen: Seen) -> float:
 
 def explained(seen: Seen) -> float:
     """The share of the target's variance that the best network explains."""
-    u, t = seen.config.condition.problem().sample(2_000, seed=SEED + 1)
+    u, t, _ = seen.config.condition.problem().sample_with_starts(2_000, SEED + 1)
     return float(1 - ((predict(seen.run.network, u) - t) ** 2).mean() / t.var())
 
 

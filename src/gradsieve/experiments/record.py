@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gradsieve.errors import InvalidFile
-from gradsieve.experiments.config import REPORTED
+from gradsieve.experiments.config import REPORTED, RunConfig
 from gradsieve.experiments.older import upgraded
 from gradsieve.experiments.store import Store
 from gradsieve.files import open_file, write_atomically
@@ -21,17 +22,33 @@ COLUMNS = (
 )  # fmt: skip
 
 
+# What the studies of our own recipe record beside that.
+OF_OUR_RECIPE = (*COLUMNS[:-1], "corrected", "cpu_ms", "squared_error", "curve", "at_length",
+                 "config")  # fmt: skip
+Items = Iterable[tuple[RunConfig, dict[str, Any]]]
+
+
 def write_csv(path: Path, store: Store, reported: bool) -> None:
     """All rows of the reported networks, or of the networks of the search."""
+    chosen = (item for item in store.items() if (item[0].network in REPORTED) is reported)
+    write_rows(path, chosen, COLUMNS)
+
+
+def write_rows(path: Path, items: Items, columns: Sequence[str]) -> None:
+    """These rows; lists and dictionaries as JSON."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    rows = [item for item in store.items() if (item[0].network in REPORTED) is reported]
-    rows.sort(key=lambda item: (item[0].condition.length, item[0].condition.task, item[0].arm,
-                                item[0].as_json()))  # fmt: skip
+    rows = sorted(items, key=lambda item: (item[0].condition.length, item[0].condition.task,
+                                           item[0].arm, item[0].as_json()))  # fmt: skip
     for config, row in rows:
-        writer.writerow(row | {"config": config.as_json()})
+        told = {name: _told(value) for name, value in row.items()}
+        writer.writerow(told | {"config": config.as_json()})
     write_atomically(path, text.getvalue())
+
+
+def _told(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def read_csv(path: Path, store: Store) -> int:

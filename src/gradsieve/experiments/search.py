@@ -44,12 +44,14 @@ class Search:
         longest: at a longer T the settings are taken over that were found at this length.
         shrinks: whether the threshold taken over is smaller there, `clip · longest / T`, because
             the effects of a step on every state add up over time.
+        networks: how many of `NETWORKS` each candidate is tried on.
     """
 
     tried: tuple[Settings, ...]
     share: int = 3
     longest: int | None = None
     shrinks: bool = False
+    networks: int = len(NETWORKS)
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,15 @@ class Found:
 
     accuracies: tuple[tuple[Settings, float], ...]
     settings: Settings
-    guess: float  # what a constant guess scores
+    guess: float = 0.0  # what a constant guess scores
 
     @property
     def by_chance(self) -> bool:
         """Whether the candidates could not be told apart, and none had left the guess."""
         values = [accuracy for _, accuracy in self.accuracies]
-        near = max(values) < self.guess + BEST_OF_MANY
-        return len(values) > 1 and near and max(values) - min(values) < MARGIN
+        if len(values) < 2 or max(values) >= self.guess + BEST_OF_MANY:
+            return False
+        return max(values) - min(values) < MARGIN
 
 
 def search_runs(
@@ -109,7 +112,7 @@ def search_runs(
     part = max(1, epochs // search.share)
     return [
         (tried, arm.leader.run(where, network, part, tried))
-        for network in NETWORKS[:networks]
+        for network in NETWORKS[: min(networks, search.networks)]
         for tried in search.tried
     ]
 
@@ -118,10 +121,9 @@ def finished(
     store: Store, arm: Arm, condition: Condition, epochs: int, networks: int
 ) -> Found | None:
     """What an arm's search says; None while a run of it is missing."""
-    guess = condition.problem().constant_guess
     search = arm.leader.searched
     if not isinstance(search, Search):
-        return Found((), {}, guess)
+        return Found((), {})
     rows: list[list[dict[str, Any]]] = [[] for _ in search.tried]
     for tried, run in search_runs(arm, condition, epochs, networks):
         row = store.get(run)
@@ -133,6 +135,7 @@ def finished(
     if search.shrinks and search.longest and condition.length > search.longest:
         settings["clip"] *= search.longest / condition.length
     means = (fmean(row["validation_accuracy"] for row in own) for own in rows)
+    guess = condition.problem().constant_guess
     return Found(tuple(zip(search.tried, means, strict=True)), settings, guess)
 
 

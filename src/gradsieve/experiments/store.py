@@ -87,6 +87,11 @@ class Store:
         found = self._rows("WHERE key = ?", config.key)
         return found[0][2] if found else None
 
+    def those_of(self, configs: Iterable[RunConfig]) -> list[tuple[RunConfig, dict[str, Any]]]:
+        """The rows that there are of these configurations."""
+        rows = ((config, self.get(config)) for config in configs)
+        return [(config, row) for config, row in rows if row is not None]
+
     def missing(self, configs: Iterable[RunConfig]) -> list[RunConfig]:
         """Those that have no row yet, each once, in order."""
         known = {key for key, *_ in self._rows("")}

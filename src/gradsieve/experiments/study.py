@@ -62,6 +62,7 @@ class Study:
     plan: Plan = nothing
     arms: tuple[Arm, ...] = ()
     parts: tuple[str, ...] = ()  # what else than arms can be asked for
+    tasks: tuple[str, ...] = TASKS
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from gradsieve.tasks._conventions import CONVENTIONS, Convention
 from gradsieve.tasks._task import Task
 from gradsieve.tasks.adding import adding
 from gradsieve.tasks.copy_memory import copy_memory
+from gradsieve.tasks.first_symbol import first_symbol
 from gradsieve.tasks.memorization import memorization
 from gradsieve.tasks.multiplication import multiplication
 from gradsieve.tasks.random_permutation import random_permutation
@@ -35,6 +36,7 @@ __all__ = [
     "temporal_order",
     "temporal_order_3bit",
     "copy_memory",
+    "first_symbol",
     "memorization",
     "random_permutation",
     "by_name",
@@ -49,6 +51,7 @@ _REGRESSION = {"adding": adding, "multiplication": multiplication}
 _CLASSIFICATION = {"temporal_order": temporal_order, "temporal_order_3bit": temporal_order_3bit}
 _OTHERS = {
     "copy_memory": copy_memory,
+    "first_symbol": first_symbol,
     "memorization": memorization,
     "random_permutation": random_permutation,
 }

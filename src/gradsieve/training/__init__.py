@@ -24,6 +24,7 @@ from gradsieve.training.run import Job, Run, run_one
 from gradsieve.training.step import Extension, Outcome, Stepper
 
 __all__ = [
+    "AnyLength",
     "Data",
     "Extension",
     "Job",
