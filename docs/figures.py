@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import gradsieve as gs
-from gradsieve.experiments.agreement import Watch
+from gradsieve.experiments.agreement import Predictions
 from gradsieve.training import Extension, Job, run_one
 from gradsieve.training.probe import lags, log10_norms
 
@@ -160,7 +160,7 @@ def reach_in_training(look: Look) -> Figure:
 @cache
 def agreement() -> np.ndarray[Any, Any]:
     """(updates, 4): count, frozen, full and measured change, as the paper trains, every 20th."""
-    watch = Watch()
+    watch = Predictions()
     net, task = initial()
     recipe = PROTOCOL.replaced(
         learning_rate=1e-5, clip=None, epochs=60, validate_every=20, probe_every=0

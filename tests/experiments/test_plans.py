@@ -7,7 +7,7 @@ from rows import row
 
 from gradsieve.experiments import ablation, beyond, table1, ways
 from gradsieve.experiments.config import Condition
-from gradsieve.experiments.search import NETWORKS, Arm, Search, each, finished, search_runs
+from gradsieve.experiments.search import NETWORKS, Arm, Candidates, each, finished, search_runs
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.studies import STUDIES
 from gradsieve.experiments.study import Scope, planned, reported
@@ -127,7 +127,7 @@ def test_every_combination_of_settings_is_tried():
 @pytest.mark.parametrize("held", [one for one in beyond.ARMS if one.beside], ids=lambda a: a.name)
 def test_hold_never_has_a_larger_search_than_the_same_without_it(held):
     plain = arm(held.beside)
-    assert isinstance(plain.searched, Search)
+    assert isinstance(plain.searched, Candidates)
     assert len(held.searched.tried) <= len(plain.searched.tried)
     assert held.recipe.replaced(sieve="off") == plain.recipe
 
@@ -167,9 +167,14 @@ def test_a_fine_curriculum_has_ten_stages():
 )
 def test_what_a_curriculum_costs_is_what_the_docs_say(recipe, work):
     curriculum, budget = recipe.curriculum, recipe.budget
-    stages = [curriculum.stage(epoch, 100, budget.epochs) for epoch in range(budget.epochs)]
-    steps = [curriculum.batch(one, 100, budget.batch) * (one.length or 100) for one in stages]
-    assert sum(steps) / (budget.epochs * budget.batch * 100) == pytest.approx(work, abs=0.01)
+    count = len(curriculum.lengths(100, budget.epochs))
+    stages = [curriculum.stage(number, 0, 100, budget.epochs) for number in range(count + 1)]
+    left = budget.epochs - sum(one.most or 0 for one in stages)
+    steps = sum(
+        (one.most or left) * curriculum.batch(one, 100, budget.batch) * (one.length or 100)
+        for one in stages
+    )
+    assert steps / (budget.epochs * budget.batch * 100) == pytest.approx(work, abs=0.01)
 
 
 def test_the_weight_of_the_regulariser_is_searched_for_each_way_of_bounding_a_step(store):

@@ -10,7 +10,7 @@ from gradsieve.experiments.baselines import Listing, RandomSkip, Regularised
 from gradsieve.experiments.beyond import HELD, ORTHOGONAL, SCALED
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.equal_time import equal_times
-from gradsieve.experiments.search import Arm, Search, each
+from gradsieve.experiments.search import Arm, Candidates, each
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study, planned, reported
 from gradsieve.experiments.table1 import CLIPPING, PLAIN
@@ -20,14 +20,14 @@ from gradsieve.files import write_atomically
 from gradsieve.recipe import Sieve
 
 FULL = "skip (full dS)"
-WEIGHTS = Search(each(weight=(0.01, 0.1, 1.0, 10.0)))
-RATES_AND_WEIGHTS = Search(
+WEIGHTS = Candidates(each(weight=(0.01, 0.1, 1.0, 10.0)))
+RATES_AND_WEIGHTS = Candidates(
     (*each(learning_rate=(1e-5,), weight=(0.1, 1.0, 10.0)),
      *each(learning_rate=(1e-4,), weight=(1.0, 10.0)))
 )  # fmt: skip
 
 
-def judged(plain: Arm, prefix: str, weights: Search) -> tuple[Arm, ...]:
+def judged(plain: Arm, prefix: str, weights: Candidates) -> tuple[Arm, ...]:
     """Every way to judge, add to or replace the updates of one arm, at its searched rate."""
     recipe = plain.recipe
     printed = skipping(recipe, "frozen")

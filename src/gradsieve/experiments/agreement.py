@@ -55,7 +55,7 @@ class Agreement:
     slope: float  # of measured on predicted: 1 is calibrated
 
 
-class Watch:
+class Predictions:
     """Keeps what each estimator says of every twentieth update that a stepper makes."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def watch_training(config: RunConfig, folder: Path) -> list[dict[str, str]]:
     """The rows of one network; computed once, then read from the folder."""
     path = folder / f"agreement-{config.key}.csv"
     if not path.exists():
-        watch = Watch()
+        watch = Predictions()
         run_one(config.initial_network(), config.job(Extension(observe=watch)))
         text = io.StringIO()
         writer = csv.writer(text)

@@ -13,7 +13,7 @@ from gradsieve import tasks
 from gradsieve.experiments import figures, tables, ways
 from gradsieve.experiments.accuracies import against, write_accuracies
 from gradsieve.experiments.config import TASKS, Condition, RunConfig
-from gradsieve.experiments.search import Arm, Search, each
+from gradsieve.experiments.search import Arm, Candidates, each
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study, planned, reported
 from gradsieve.experiments.table1 import CLIPPING
@@ -27,19 +27,19 @@ HOLD = ", hold"
 
 
 def pair(
-    name: str, recipe: Recipe, plain: Search, with_hold: Search, highest: float = 0.5
+    name: str, recipe: Recipe, plain: Candidates, with_hold: Candidates, highest: float = 0.5
 ) -> tuple[Arm, Arm]:
     """A way of training without and with "hold", each with a search of its own."""
     held = ways.held(recipe, highest)
     return Arm(name, recipe, plain), Arm(f"{name}{HOLD}", held, with_hold, beside=name)
 
 
-def thresholds(*clips: float, **how: int | bool) -> Search:
-    return Search(each(clip=clips), **how)  # type: ignore[arg-type]
+def thresholds(*clips: float, **how: int | bool) -> Candidates:
+    return Candidates(each(clip=clips), **how)  # type: ignore[arg-type]
 
 
 HELD = Arm(
-    f"clipping{HOLD}", ways.held(ways.CLIPPED), Search(each(gain=(0.7, 1.0))), beside="clipping"
+    f"clipping{HOLD}", ways.held(ways.CLIPPED), Candidates(each(gain=(0.7, 1.0))), beside="clipping"
 )
 GAIN = Arm("clipping, the gain of hold", ways.CLIPPED, HELD)
 SCALED = pair("RMSprop + clipping", ways.SCALED, thresholds(*WIDELY), thresholds(*NEAR))

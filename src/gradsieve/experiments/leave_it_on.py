@@ -16,7 +16,7 @@ from gradsieve.experiments import leave_it_on_tables as written
 from gradsieve.experiments.config import CORE, REPORTED, TASKS, Condition, RunConfig
 from gradsieve.experiments.problems import SERIES
 from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
-from gradsieve.experiments.search import Arm, Search, Settings, each, search_runs
+from gradsieve.experiments.search import Arm, Candidates, Settings, each, search_runs
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study, planned
 from gradsieve.experiments.ways import EPOCHS, SMALL, SMALL_SIZES
@@ -104,9 +104,9 @@ def rows() -> list[Row]:
 @cache
 def arms_of(row: Row) -> tuple[Way, ...]:
     """The ways that a row compares."""
-    search = Search(RATES, share=1, longest=100 if row.drawn else None, networks=2)
+    search = Candidates(RATES, share=1, longest=100 if row.drawn else None, networks=2)
     if row.cell != CORE:
-        search = Search(RATES, share=1, networks=2)
+        search = Candidates(RATES, share=1, networks=2)
         usual = Recipe(
             start=Start("gaussian"),
             optimiser=Optimiser(learning_rate=1e-3, momentum=0.9, rms_decay=0.999, clip=1.0),

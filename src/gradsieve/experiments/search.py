@@ -35,7 +35,7 @@ def each(**values: Iterable[Any]) -> tuple[Settings, ...]:
 
 
 @dataclass(frozen=True)
-class Search:
+class Candidates:
     """Which settings of an arm are tried.
 
     Attributes:
@@ -68,7 +68,7 @@ class Arm:
 
     name: str
     recipe: Recipe
-    searched: Search | Arm | None = None
+    searched: Candidates | Arm | None = None
     baseline: Baseline | None = None
     beside: str = ""
 
@@ -105,7 +105,7 @@ def search_runs(
 ) -> list[tuple[Settings, RunConfig]]:
     """The candidates of an arm's search with their runs; a small study has few networks too."""
     search = arm.leader.searched
-    if not isinstance(search, Search):
+    if not isinstance(search, Candidates):
         return []
     length = min(condition.length, search.longest or condition.length)
     where = Condition(condition.task, length, condition.convention)
@@ -122,7 +122,7 @@ def finished(
 ) -> Found | None:
     """What an arm's search says; None while a run of it is missing."""
     search = arm.leader.searched
-    if not isinstance(search, Search):
+    if not isinstance(search, Candidates):
         return Found((), {})
     rows: list[list[dict[str, Any]]] = [[] for _ in search.tried]
     for tried, run in search_runs(arm, condition, epochs, networks):

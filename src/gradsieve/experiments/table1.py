@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from gradsieve.experiments.accuracies import against, write_accuracies
 from gradsieve.experiments.config import RunConfig
-from gradsieve.experiments.search import Arm, Search, each
+from gradsieve.experiments.search import Arm, Candidates, each
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study, planned
 from gradsieve.experiments.ways import CLIPPED, SGD, skipping
 
-PLAIN = Arm("SGD", SGD, Search(each(learning_rate=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3))))  # the paper's
-CLIPPING = Arm("clipping", CLIPPED, Search(each(clip=(0.1, 0.3, 0.5, 1.0, 3.0))))
+PLAIN = Arm(
+    "SGD", SGD, Candidates(each(learning_rate=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3)))
+)  # the paper's
+CLIPPING = Arm("clipping", CLIPPED, Candidates(each(clip=(0.1, 0.3, 0.5, 1.0, 3.0))))
 ARMS = (
     PLAIN,
     Arm("skip (Lemma 1)", skipping(SGD, "frozen"), PLAIN),

@@ -27,7 +27,7 @@ from gradsieve.training import Extension, Outcome, Stepper, run_one
 
 
 @dataclass(frozen=True)
-class Trial:
+class Question:
     """A question, the ways of training that answer it, and the measures that tell them apart."""
 
     name: str
@@ -94,12 +94,12 @@ def both(recipes: Mapping[str, Recipe], highest: float = 0.5) -> dict[str, Recip
     }
 
 
-def starts(task: str, length: int) -> Trial:
+def starts(task: str, length: int) -> Question:
     recipes = {
         start: WITHOUT_COOLING.replaced(recurrent=start)
         for start in ("gaussian", "orthogonal", "identity")
     }
-    return Trial(
+    return Question(
         f"starts, {task}",
         "Is a start that neither shrinks nor stretches the gradient enough?",
         Condition(task, length), (SEED,), both(recipes),
@@ -109,7 +109,7 @@ def starts(task: str, length: int) -> Trial:
 
 
 TRIALS = (
-    Trial(
+    Question(
         "gradient signal",
         "A Q in range is not enough. How much of the gradient is signal, the same for two halves of"
         " the data, and how much of the far gradient keeps its direction in time?",
@@ -125,7 +125,7 @@ TRIALS = (
          "top tenth": ".2f"},
         {"epochs": 80, "stop_at": None, "validate_every": 20, "sizes": (20_000, 1_000, 1_000)},
     ),
-    Trial(
+    Question(
         "steep directions",
         "Why do clipped steps go nowhere once the far gradient is alive? Near 1, a clipped step is"
         " spent on one direction that is the same for all minibatches.",
@@ -137,7 +137,7 @@ TRIALS = (
         {"validation loss": ".3f", "top direction": ".2f", "in biases": ".2f"},
         {"epochs": 200, "stop_at": None, "validate_every": 20, "sizes": (20_000, 1_000, 1_000)},
     ),
-    Trial(
+    Question(
         "exploded gradients",
         "What does one exploded gradient do to RMSprop's scaling? `filled` is the share of updates"
         " in which the root mean square is more than three times the usual gradient.",
@@ -149,7 +149,7 @@ TRIALS = (
         {"usual gradient": ".1f", "largest gradient": ".0f", "filled": ".0%",
          "test accuracy": ".1%"},
     ),
-    Trial(
+    Question(
         "warm-up",
         "How many networks do the first steps throw into chaos? A loss above 0.019, a third of a"
         " guess's, over the last 1000 of 2000 updates is that of a lost network.",
@@ -158,7 +158,7 @@ TRIALS = (
         {"training loss": ".3f"},
         {"epochs": 40, "validate_every": 20, "stop_at": None},
     ),
-    Trial(
+    Question(
         "roll-back",
         "A network that has learned can be lost. What does going back save?",
         Condition("multiplication", 200), (1014,),
@@ -166,7 +166,7 @@ TRIALS = (
         {"test accuracy": ".1%", "updates": ".0f", "roll-backs": ".0f"},
         {"stop_at": 0.999},
     ),
-    Trial(
+    Question(
         "further networks",
         "Were the reported ten networks lucky? The same arm on sixteen others.",
         Condition("multiplication", 200), range(1016, 1032),
@@ -174,7 +174,7 @@ TRIALS = (
         {"test accuracy": ".2%"},
         {"stop_at": 0.999},
     ),
-    Trial(
+    Question(
         "multiplication stages",
         "What makes the multiplication problem learn: units that bend, a curriculum, or hold?",
         Condition("multiplication", 100), (SEED,),
@@ -187,7 +187,7 @@ TRIALS = (
     ),
     starts("temporal_order", 150),
     starts("adding", 100),
-    Trial(
+    Question(
         "velocity on a skip",
         "What should become of the velocity when an update is left out?",
         Condition("temporal_order", 100), (SEED, 1001, 1002),
