@@ -1,4 +1,5 @@
-// tanh and its slope, both right to a few units in the last place, from one exponential.
+// tanh, its slope and the logistic function, right to a few units in the last place, each from one
+// exponential.
 //
 // With m = expm1(-2|a|): tanh|a| = -m / (2 + m) and tanh' = 4 e^(-2|a|) / (2 + m)^2. The slope is
 // not 1 - tanh^2, whose cancellation would lose it where a unit saturates: it is there that far
@@ -67,16 +68,18 @@ struct Activation {
     Vector<Real> value, slope;
 };
 
-// NaN gives NaN; infinity gives one and slope zero.
-//
-// Everything is kept as a quarter of e^(2x): then tanh' needs no factor, which saves an operation.
+// A quarter of e^(2x), and of e^(2x) - 1, for x <= 0.
 template <class Real>
-GRADSIEVE_INLINE Activation<Real> activate(Vector<Real> a) {
+struct Quarters {
+    Vector<Real> exponential, less_one;
+};
+
+template <class Real>
+GRADSIEVE_INLINE Quarters<Real> quarter_exponential(Vector<Real> x) {
     using Bits = typename Simd<Real>::Bits;
     using E = Exponential<Real>;
     constexpr int degree = sizeof(E::polynomial) / sizeof(Real) - 1;
 
-    Vector<Real> x = (Vector<Real>)((Bits)a | sign_bit<Real>);  // -|a|
     x = at_least<Real>(broadcast(E::least), x);
     const Vector<Real> shifted = x * E::two_log2e + E::shifter;
     const Vector<Real> k = shifted - E::shifter;
@@ -86,11 +89,32 @@ GRADSIEVE_INLINE Activation<Real> activate(Vector<Real> a) {
     Vector<Real> q = broadcast(E::polynomial[degree]);
 #pragma GCC unroll 16
     for (int i = degree - 1; i >= 0; --i) q = q * f + E::polynomial[i];
-    const Vector<Real> p = q * f;                              // e^(2f) - 1
-    const Vector<Real> exponential = power * p + power;        // e^(2x)/4
-    const Vector<Real> m = power * p + (power - Real(0.25));  // expm1(2x)/4
-    const Vector<Real> r = reciprocal<Real>(Real(0.25) + exponential);
-    return {with_sign_of<Real>(m * r, a), exponential * (r * r)};
+    const Vector<Real> p = q * f;  // e^(2f) - 1
+    return {power * p + power, power * p + (power - Real(0.25))};
+}
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> minus_magnitude(Vector<Real> value) {
+    using Bits = typename Simd<Real>::Bits;
+    return (Vector<Real>)((Bits)value | sign_bit<Real>);
+}
+
+// NaN gives NaN; infinity gives one and slope zero.
+//
+// Everything is kept as a quarter of e^(2x): then tanh' needs no factor, which saves an operation.
+template <class Real>
+GRADSIEVE_INLINE Activation<Real> activate(Vector<Real> a) {
+    const Quarters<Real> e = quarter_exponential<Real>(minus_magnitude<Real>(a));
+    const Vector<Real> r = reciprocal<Real>(Real(0.25) + e.exponential);
+    return {with_sign_of<Real>(e.less_one * r, a), e.exponential * (r * r)};
+}
+
+// 1 / (1 + e^(-a)); its relative error stays small where it is nearly zero.
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> sigmoid(Vector<Real> a) {
+    const Quarters<Real> e = quarter_exponential<Real>(Real(0.5) * minus_magnitude<Real>(a));
+    const Vector<Real> above = a < Real(0) ? e.exponential : broadcast(Real(0.25));
+    return above * reciprocal<Real>(Real(0.25) + e.exponential);
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

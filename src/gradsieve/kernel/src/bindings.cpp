@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "arrays.hpp"
+#include "recurrent_bindings.hpp"
 #include "scan_bindings.hpp"
 #include "vector_bindings.hpp"
 #include "workspace.hpp"
@@ -232,6 +233,7 @@ NB_MODULE(_native, module) {
     bind_workspace<float>(module, "Workspace32");
     bind_workspace<double>(module, "Workspace64");
     bind_vectors(module);
+    bind_recurrent(module);
     bind_scans(module);
     module.def("available_isas", available_instruction_sets);
     module.def("isa", [] { return std::string(instruction_set().name); });

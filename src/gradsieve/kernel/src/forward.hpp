@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "activation.hpp"
+#include "edges.hpp"
 #include "product.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
@@ -47,11 +48,6 @@ inline void activate_rows(Real* z, Index ld_z, Real* slopes, Index ld_h, Index r
             store(z + b * ld_z + j, unit.value);
             if constexpr (with_slopes) store(slopes + b * ld_h + j, unit.slope);
         }
-}
-
-template <class Real>
-inline void clear(Real* row, Index columns) {
-    for (Index j = 0; j < columns; ++j) row[j] = Real(0);
 }
 
 template <class Real>

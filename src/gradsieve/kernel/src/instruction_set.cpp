@@ -33,8 +33,10 @@ constexpr Routines<Real> routines = {
 #define GRADSIEVE_TEXT_OF(name) #name
 #define GRADSIEVE_TEXT(name) GRADSIEVE_TEXT_OF(name)
 
+extern const LayerSet layer_set;
+extern const ScanSet scan_set;
 extern const InstructionSet instruction_set;
 const InstructionSet instruction_set = {GRADSIEVE_TEXT(GRADSIEVE_ISA), routines<float>,
-                                        routines<double>};
+                                        routines<double>, layer_set, scan_set};
 
 }  // namespace gradsieve::GRADSIEVE_ISA

@@ -103,10 +103,15 @@ struct Routines {
     double (*fma_flops)(Index repeats);  // floating-point operations done, to measure the peak
 };
 
+struct LayerSet;  // recurrent.hpp
+struct ScanSet;   // scan.hpp
+
 struct InstructionSet {
     const char* name;
     Routines<float> single_precision;
     Routines<double> double_precision;
+    const LayerSet& layers;
+    const ScanSet& scans;
 };
 
 template <class Real>

@@ -48,10 +48,11 @@ struct Outer {
     Index ld_tail;
 };
 
-// c = Aᵀ B over K rows of A and B, with `rows` columns of A and `columns` columns of B in use.
+// c = Aᵀ B, or c += Aᵀ B, over K rows of A and B, with `rows` columns of A and `columns` columns of
+// B in use.
 template <class Real>
 inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, const Real* a,
-                           Index lda, const Real* b, Index ldb, Index K) {
+                           Index lda, const Real* b, Index ldb, Index K, bool add = false) {
     constexpr Index block = 256;  // rows of B whose panel stays in the first-level cache
     const Index tail = tail_columns<Real>(columns), full = columns - tail;
     for (Index k = 0; k < K; k += block) {
@@ -62,7 +63,7 @@ inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, cons
             for_row_tiles(rows, tile_rows, [&](Index row, Index height) {
                 tiles<Real>.outer[height][vectors](c.body + row * c.ld_body + column, c.ld_body,
                                                    left + row, lda, right + column, ldb, depth,
-                                                   k > 0);
+                                                   add || k > 0);
             });
         });
         if (tail > 0)
@@ -70,7 +71,7 @@ inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, cons
                 for_row_tiles(tail, tile_rows, [&](Index column, Index height) {
                     tiles<Real>.outer[height][vectors](c.tail + column * c.ld_tail + row, c.ld_tail,
                                                        right + full + column, ldb, left + row, lda,
-                                                       depth, k > 0);
+                                                       depth, add || k > 0);
                 });
             });
     }

@@ -6,18 +6,18 @@
 #include <memory>
 #include <new>
 
+#include "dispatch.hpp"
 #include "scan.hpp"
 
 namespace gradsieve {
 
-const ScanSet& scan_set();
-
 template <class Real>
-const ScanRoutines<Real>& scans() {
+const ScanRoutines<Real>& scans(const std::string& isa = "") {
+    const ScanSet& set = instruction_set(isa).scans;
     if constexpr (sizeof(Real) == sizeof(float))
-        return scan_set().single_precision;
+        return set.single_precision;
     else
-        return scan_set().double_precision;
+        return set.double_precision;
 }
 
 // Aligned memory; by default zeroed, since the padding of a packed matrix must hold numbers.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "arena.hpp"
 #include "dispatch.hpp"
 
 namespace gradsieve {
@@ -13,36 +14,6 @@ struct Sizes {
     Index T, B, I, H, O;
 
     Index weights() const { return I * H + H * H + H + H * O + O; }
-};
-
-// Zeroed memory that begins at a multiple of `alignment`, handed out in aligned pieces.
-class Arena {
-public:
-    // Counts what `take` will be asked for, then allocates. Throws std::bad_alloc.
-    template <class Layout>
-    explicit Arena(const Layout& layout) {
-        layout(*this);
-        allocate();
-        layout(*this);
-    }
-    // rows × columns values, padded to a multiple of `alignment`; null while counting.
-    template <class Value>
-    Value* take(Index rows, Index columns = 1) {
-        return static_cast<Value*>(take_bytes(rows, columns, sizeof(Value)));
-    }
-    std::size_t bytes() const { return size_; }
-
-private:
-    void* take_bytes(Index rows, Index columns, std::size_t value_bytes);
-    void allocate();
-
-    struct Free {
-        void operator()(void* memory) const;
-    };
-    std::unique_ptr<void, Free> memory_;
-    char* begin_ = nullptr;  // the first multiple of `alignment` in it
-    std::size_t used_ = 0;
-    std::size_t size_ = 0;
 };
 
 template <class Real>

@@ -1,0 +1,103 @@
+// A recurrent layer forward (recurrent.hpp): the inputs' products a block of steps ahead, then at
+// every step one product with W_hh and one pass over the units while they are in the first cache.
+#pragma once
+
+#include "cells.hpp"
+#include "product.hpp"
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+template <class Real>
+GRADSIEVE_INLINE void copy_row(Real* to, const Real* from, Index columns) {
+    for_vectors<Real>(columns, [&](Index j, auto count) {
+        store_some(to + j, load_some(from + j, count), count);
+    });
+}
+
+// Rows of `columns` values, or zeros where they are not given, into padded rows.
+template <class Real>
+inline void copy_or_clear(Real* to, Index ld, const Real* from, Index rows, Index columns) {
+    clear(to, rows * ld);
+    for (Index b = 0; from && b < rows; ++b) copy_row(to + b * ld, from + b * columns, columns);
+}
+
+// Steps s of the computation are steps n of the sequences, in the other order where reversed.
+template <class Real>
+GRADSIEVE_INLINE Index step_at(const Recurrence<Real>& layer, Index s) {
+    return layer.reverse ? layer.T - 1 - s : s;
+}
+
+// The first row of computation steps from … to - 1, which stand together in either order.
+template <class Real>
+GRADSIEVE_INLINE Index first_row(const Recurrence<Real>& layer, Index from, Index to) {
+    return layer.first[layer.reverse ? layer.T - to : from];
+}
+
+template <class Real>
+inline void pack_forward(const Recurrence<Real>& layer, LayerMemory<Real>& m) {
+    const Index H = layer.H, I = layer.I, columns = layer.gates() * H;
+    clear(m.W_hh, m.size_hh);
+    clear(m.W_ih, m.size_ih);
+    pack<Real>(m.W_hh, H, 0, layer.W_hh, H, true, H, columns);
+    pack<Real>(m.W_ih, I, 0, layer.W_ih, I, true, I, columns);
+    clear(m.bias_x, m.ld_g);
+    clear(m.bias_a, m.ld_g);
+    for (Index j = 0; layer.b_ih && j < columns; ++j) m.bias_x[j] = layer.b_ih[j];
+    for (Index j = 0; layer.b_hh && j < columns; ++j)
+        (layer.cell == Cell::gru && j >= 2 * H ? m.bias_a : m.bias_x)[j] += layer.b_hh[j];
+}
+
+// x = W_ih u + b of computation steps from … to - 1.
+template <class Real>
+inline void input_products(const Recurrence<Real>& layer, LayerMemory<Real>& m, Index from,
+                           Index to) {
+    const Index I = layer.I, row = first_row(layer, from, to);
+    Index rows = 0;
+    for (Index s = from; s < to; ++s) rows += layer.rows(step_at(layer, s));
+    for (Index b = 0; b < rows; ++b)
+        copy_row(m.inputs + b * m.ld_i, layer.u + (row + b) * I, I);
+    const Factor<Real> factor{m.inputs, m.ld_i, m.W_ih, I, I};
+    multiply(m.x, m.ld_g, rows, layer.gates() * layer.H, m.bias_x, &factor, 1);
+}
+
+template <class C, bool keep, class Real>
+void forward_layer(const Recurrence<Real>& layer, const States<Real>& to, LayerMemory<Real>& m) {
+    const Index T = layer.T, B = layer.B, H = layer.H, G = C::gates;
+    pack_forward(layer, m);
+    copy_or_clear(m.h, m.ld_h, layer.h0, B, H);
+    if (to.c_last) copy_or_clear(m.c, m.ld_h, layer.c0, B, H);
+    for (Index from = 0; from < T; from += m.steps) {
+        const Index until = T - from < m.steps ? T : from + m.steps;
+        const Index block_row = first_row(layer, from, until);
+        input_products(layer, m, from, until);
+        for (Index s = from; s < until; ++s) {
+            const Index n = step_at(layer, s), step_row = layer.first[n];
+            const Real* x = m.x + (step_row - block_row) * m.ld_g;
+            const Factor<Real> factor{m.h, m.ld_h, m.W_hh, H, H};
+            const auto units = [&](Index first, Index rows) {
+                for (Index b = first; b < first + rows; ++b) {
+                    const Index row = step_row + b;
+                    const ForwardRow<Real> at{H,
+                                              x + b * m.ld_g,
+                                              m.a + b * m.ld_g,
+                                              m.h + b * m.ld_h,
+                                              m.c + b * m.ld_h,
+                                              to.h + row * H,
+                                              keep ? to.gates + row * 4 * H : nullptr,
+                                              keep && to.c ? to.c + row * H : nullptr};
+                    for_vectors<Real>(H, [&](Index j, auto count) {
+                        C::template forward<keep>(at, j, count);
+                    });
+                }
+            };
+            multiply(m.a, m.ld_g, layer.rows(n), G * H, C::gates == 3 ? m.bias_a : nullptr, &factor,
+                     1, units);
+        }
+    }
+    for (Index b = 0; b < B; ++b) {
+        copy_row(to.h_last + b * H, m.h + b * m.ld_h, H);
+        if (to.c_last) copy_row(to.c_last + b * H, m.c + b * m.ld_h, H);
+    }
+}
+
+}  // namespace gradsieve::GRADSIEVE_ISA
