@@ -1,4 +1,4 @@
-"""Where the time of a training step in PyTorch goes: `nn.RNN` and `gst.SRN`, part by part.
+"""Where the time of a training step in PyTorch goes: `nn.RNN` and `gst.RNN`, part by part.
 
 H = 100, B = 10, T = 100, one thread; processor time of the thread in milliseconds, medians, the two
 taking turns. "overhead" is the same step of one unit and one time step: all that is not arithmetic.
@@ -48,8 +48,8 @@ def main() -> None:
     torch.set_num_threads(1)
     loops = {
         "nn.RNN": loop(nn.RNN, 100, 10, 100),
-        "gst.SRN": loop(gst.SRN, 100, 10, 100),
-        "gst.SRN, overhead": loop(gst.SRN, 1, 1, 1),
+        "gst.RNN": loop(gst.RNN, 100, 10, 100),
+        "gst.RNN, overhead": loop(gst.RNN, 1, 1, 1),
     }
     found = defaultdict(list)
     for turn in range(220):

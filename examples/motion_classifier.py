@@ -27,7 +27,7 @@ POLICIES = {
 class Classifier(nn.Module):
     def __init__(self, hidden: int = 24) -> None:
         super().__init__()
-        self.recurrent = gst.SRN(6, hidden)
+        self.recurrent = gst.RNN(6, hidden)
         self.head = nn.Linear(hidden, 4)
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:

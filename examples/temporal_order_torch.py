@@ -27,7 +27,7 @@ ARMS = {
 class Classifier(nn.Module):
     def __init__(self, inputs: int, hidden: int, outputs: int, start: str) -> None:
         super().__init__()
-        self.recurrent = gst.SRN(inputs, hidden)
+        self.recurrent = gst.RNN(inputs, hidden)
         self.head = nn.Linear(hidden, outputs)
         with torch.no_grad():
             for name, parameter in self.named_parameters():

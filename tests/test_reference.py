@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradsieve as gs
-from gradsieve.reference import forward
+from gradsieve.reference.flow import forward
 from oracles import Autograd, decimal_change, every_engine, random_problem, random_update
 
 T = 1000

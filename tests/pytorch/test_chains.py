@@ -68,7 +68,7 @@ def test_chunks_whose_state_is_carried_on_are_judged_as_the_whole(kind):
     make = {
         "rnn": lambda: nn.RNN(INPUTS, H, batch_first=True),
         "lstm": lambda: nn.LSTM(INPUTS, H, num_layers=2, batch_first=True),
-        "gst": lambda: gst.SRN(INPUTS, H, batch_first=True),
+        "gst": lambda: gst.RNN(INPUTS, H, batch_first=True),
     }[kind]
     sieves = []
     for lengths in ([9], [4, 3, 2]):

@@ -298,7 +298,7 @@ def test_two_calls_are_held_as_one_minibatch():
 
 
 def test_every_module_of_a_model_is_held_by_itself_with_closures_and_a_schedule():
-    model = nn.ModuleDict({"first": gst.SRN(3, 6), "second": nn.LSTM(6, 4)})
+    model = nn.ModuleDict({"first": gst.RNN(3, 6), "second": nn.LSTM(6, 4)})
     optimizer = hold(model, lr=1e-3, every=2)
     u = torch.randn(30, 5, 3)
 

@@ -56,38 +56,33 @@ def available_isas() -> list[str]: ...
 def isa() -> str: ...
 def fma_peak(seconds: float = 0.05, double_precision: bool = False, isa: str = "") -> float: ...
 
-# One tanh layer: sizes, then addresses of arrays, 0 for none (gradsieve.torch.tanh_layer).
-def tanh_layer32(
-    T: int,
-    B: int,
-    I: int,
-    H: int,
-    u: int,
-    W_in: int,
-    W: int,
-    initial: int,
-    b_in: int,
-    b_rec: int,
-    z: int,
-    /,
+# One recurrent layer in one direction (src/recurrent.hpp); what is not there is None.
+_Arrays = tuple[Any, ...]
+
+def recurrent_forward(
+    cell: str,
+    u: Any,
+    weights: _Arrays,  # weight_ih, weight_hh, bias_ih, bias_hh
+    initial: _Arrays,  # h0, c0
+    batch_sizes: Any,
+    reverse: bool,
+    out: _Arrays,  # h, gates, c, last h, last c
+    isa: str = "",
 ) -> None: ...
-def tanh_gradients32(
-    T: int,
-    B: int,
-    I: int,
-    H: int,
-    by_z: int,
-    z: int,
-    u: int,
-    W: int,
-    initial: int,
-    delta: int,
-    by_initial: int,
-    by_in: int,
-    by_W: int,
-    by_bias: int,
-    /,
+def recurrent_backward(
+    cell: str,
+    u: Any,
+    weights: _Arrays,
+    initial: _Arrays,
+    batch_sizes: Any,
+    reverse: bool,
+    states: _Arrays,  # h, gates, c
+    seeds: _Arrays,  # gradients by h, by the last h and by the last c
+    out: _Arrays,  # gradients by u, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
+    isa: str = "",
 ) -> None: ...
+
+# One tanh layer: sizes, then addresses of arrays, 0 for none (gradsieve.torch.kernel_bridge).
 def tanh_deltas32(
     T: int,
     B: int,
@@ -119,8 +114,6 @@ def tanh_change32(
     /,
 ) -> None: ...
 
-tanh_layer64 = tanh_layer32
-tanh_gradients64 = tanh_gradients32
 tanh_deltas64 = tanh_deltas32
 tanh_change64 = tanh_change32
 

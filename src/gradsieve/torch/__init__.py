@@ -15,7 +15,7 @@ except ImportError as error:
     raise MissingExtra("gradsieve.torch", "torch") from error
 
 from gradsieve.torch.applying.optimizer import Sieve
-from gradsieve.torch.fast.srn import SRN
+from gradsieve.torch.fast.modules import GRU, LSTM, RNN, SRN, accelerate
 from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.stack import Recurrent
 from gradsieve.torch.modules.start import init_
@@ -34,6 +34,10 @@ __all__ = [
     "ToTensorBoard",
     "ToWandb",
     "ToRunFolder",
+    "RNN",
+    "GRU",
+    "LSTM",
+    "accelerate",
     "SRN",
     "Cell",
     "Recurrent",

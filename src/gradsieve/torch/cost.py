@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsieve.torch.applying.optimizer import Sieve
-from gradsieve.torch.fast.srn import SRN
+from gradsieve.torch.fast.modules import GRU, LSTM, RNN
 
 # dS at every judged step, whatever Q is: the most that the policy "skip" can cost.
 ALWAYS = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e6}
@@ -52,7 +52,9 @@ MODULES: dict[str, Callable[[int, int], nn.Module]] = {
     "nn.RNN, 2 layers": lambda inputs, hidden: nn.RNN(inputs, hidden, num_layers=2),
     "nn.LSTM, 2 layers": lambda inputs, hidden: nn.LSTM(inputs, hidden, num_layers=2),
     "nn.GRU, bidirectional": lambda inputs, hidden: nn.GRU(inputs, hidden, bidirectional=True),
-    "gst.SRN": SRN,
+    "gst.RNN": RNN,
+    "gst.GRU": GRU,
+    "gst.LSTM": LSTM,
 }
 
 

@@ -1,4 +1,4 @@
-"""The compiled kernel, as tensors: the only file of `gradsieve.torch` that calls it.
+"""The compiled kernel's recursions, as tensors; `gradsieve.torch.fast.layer` has its layers.
 
 Each function says what a readable one of `gradsieve.torch.evidence` says too, which serves other
 devices and is the oracle of this one. `serves` tells where the kernel can be used.
@@ -218,59 +218,6 @@ def tanh_change(run: TanhRun, update: dict[str, Tensor], memory: Memory) -> Tens
     )
     _entry("tanh_change", z)(steps, batch, width, hidden, *map(_address, arrays))
     return change
-
-
-def tanh_layer(
-    u: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    initial: Tensor | None,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-) -> Tensor:
-    """z(n) = tanh(u(n) W_ihᵀ + z(n−1) W_hhᵀ + b_ih + b_hh), (T,B,H), from z(0) or zero."""
-    steps, batch, width = u.shape
-    hidden = weight_hh.shape[0]
-    z = torch.empty((steps, batch, hidden), dtype=u.dtype)
-    arrays = (
-        _checked("u", u, z, (steps, batch, width)),
-        _checked("weight_ih", weight_ih, z, (hidden, width)),
-        _checked("weight_hh", weight_hh, z, (hidden, hidden)),
-        _checked("initial", initial, z, (batch, hidden)),
-        _checked("bias_ih", bias_ih, z, (hidden,)),
-        _checked("bias_hh", bias_hh, z, (hidden,)),
-        z,
-    )
-    _entry("tanh_layer", z)(steps, batch, width, hidden, *map(_address, arrays))
-    return z
-
-
-def tanh_gradients(
-    by_z: Tensor,
-    z: Tensor,
-    u: Tensor,
-    weight_hh: Tensor,
-    initial: Tensor | None,
-    needed: tuple[bool, ...],
-) -> tuple[Tensor | None, ...]:
-    """∂E/∂ of the products (δ), initial state, weight_ih, weight_hh, either bias; where needed."""
-    steps, batch, width = u.shape
-    hidden = weight_hh.shape[0]
-    shapes = ((steps, batch, hidden), (batch, hidden), (hidden, width), (hidden, hidden), (hidden,))
-    found = tuple(
-        torch.empty(shape, dtype=z.dtype) if need else None
-        for shape, need in zip(shapes, needed, strict=True)
-    )
-    arrays = (
-        _checked("by_z", by_z, z, shapes[0]),
-        _checked("z", z, z, shapes[0]),
-        _checked("u", u, z, (steps, batch, width)),
-        _checked("weight_hh", weight_hh, z, shapes[3]),
-        _checked("initial", initial, z, shapes[1]),
-        *found,
-    )
-    _entry("tanh_gradients", z)(steps, batch, width, hidden, *map(_address, arrays))
-    return found
 
 
 def _entry(name: str, like: Tensor) -> Any:

@@ -283,9 +283,9 @@ void recurrent_backward(const std::string& cell, nb::handle u, const nb::tuple& 
 }  // namespace
 
 void bind_recurrent(nb::module_& module) {
-    module.def("recurrent_forward", recurrent_forward, "cell"_a, "u"_a, "weights"_a, "initial"_a,
+    module.def("recurrent_forward", recurrent_forward, "cell"_a, "u"_a.none(), "weights"_a, "initial"_a,
                "batch_sizes"_a.none(), "reverse"_a, "out"_a, "isa"_a = "");
-    module.def("recurrent_backward", recurrent_backward, "cell"_a, "u"_a, "weights"_a, "initial"_a,
+    module.def("recurrent_backward", recurrent_backward, "cell"_a, "u"_a.none(), "weights"_a, "initial"_a,
                "batch_sizes"_a.none(), "reverse"_a, "states"_a, "seeds"_a, "out"_a, "isa"_a = "");
 }
 

@@ -79,26 +79,6 @@ struct Products {
     Real* out;                         // (rows,columns)
 };
 
-// Simple recurrent layer: z(n) = tanh(u(n) W_inᵀ + z(n-1) Wᵀ + b_in + b_rec).
-template <class Real>
-struct TanhLayer {
-    Index T, B, I, H;
-    const Real *u, *W_in, *W;             // (T,B,I), (H,I), (H,H)
-    const Real *initial, *b_in, *b_rec;   // (B,H), (H,), (H,), each or null for zero
-    Real* z;                              // (T,B,H)
-};
-
-// Its gradients from those by every z: delta = (carried + by_z) ∘ (1 - z²); carried = delta W. What
-// is null is not computed; the gradients by the weights are the sums of delta(n)ᵀ times z(n-1),
-// u(n) and 1.
-template <class Real>
-struct TanhGradients {
-    Index T, B, I, H;
-    const Real *by_z, *z, *u, *W, *initial;  // initial or null for zero
-    Real *delta, *by_initial;                // (T,B,H), (B,H)
-    Real *by_in, *by_W, *by_bias;            // (H,I), (H,H), (H,)
-};
-
 // The deltas that a gradient gamma at step last[b] of each sequence b (-1: none) has, in units of
 // 2**exponents, chosen such that they stay numbers however small they get.
 template <class Real>
@@ -132,9 +112,6 @@ struct ScanRoutines {
     void (*lstm_bend)(const LstmBend<Real>&);
     Index (*products_scratch)(Index depth, Index columns);  // depth of all factors together
     void (*products)(const Products<Real>&, Real* scratch);
-    Index (*tanh_scratch)(Index T, Index B, Index I, Index H);
-    void (*tanh_layer)(const TanhLayer<Real>&, Real* scratch);
-    void (*tanh_gradients)(const TanhGradients<Real>&, Real* scratch);
     void (*tanh_deltas)(const TanhDeltas<Real>&, Real* scratch);
     Index (*tanh_change_scratch)(Index B, Index I, Index H);
     void (*tanh_change)(const TanhChange<Real>&, Real* scratch);

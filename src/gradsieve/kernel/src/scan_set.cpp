@@ -1,9 +1,9 @@
 // The recursions of scan.hpp for one instruction set. Compiled once for each.
 #include "activation.hpp"
+#include "edges.hpp"
 #include "scan.hpp"
 #include "scan_product.hpp"
 #include "scan_products.hpp"
-#include "scan_tanh.hpp"
 #include "scan_tanh_change.hpp"
 
 // The arrays of a loop do not overlap (each has memory of its own): there is nothing to check.
@@ -288,11 +288,9 @@ void lstm_bend(const LstmBend<Real>& at) {
 
 template <class Real>
 constexpr ScanRoutines<Real> scans = {
-    scratch<Real>,      pull<Real>,           push<Real>,
-    lstm_units<Real>,   lstm_bend<Real>,      products_scratch<Real>,
-    products<Real>,     tanh_scratch<Real>,   tanh_layer<Real>,
-    tanh_gradients<Real>, tanh_deltas<Real>,  tanh_change_scratch<Real>,
-    tanh_change<Real>};
+    scratch<Real>,          pull<Real>,     push<Real>,        lstm_units<Real>,
+    lstm_bend<Real>,        products_scratch<Real>, products<Real>, tanh_deltas<Real>,
+    tanh_change_scratch<Real>, tanh_change<Real>};
 
 extern const ScanSet scan_set;
 const ScanSet scan_set = {scans<float>, scans<double>};

@@ -2,7 +2,9 @@
 // them for the core. A step is one product and one pass over the units.
 #pragma once
 
-#include "scan_tanh.hpp"
+#include "edges.hpp"
+#include "scan.hpp"
+#include "scan_product.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
 

@@ -1,8 +1,7 @@
 // The Python side of the simple recurrent layer of scan.hpp.
 //
-// A call must cost little beside half a millisecond of work, and turning a dozen tensors to arrays
-// would take a tenth of that. So arrays come as addresses, 0 for none; gradsieve.torch.tanh_layer and
-// tanh_change, the only callers, have checked their shapes and dtypes and keep them alive.
+// Arrays come as addresses, 0 for none; gradsieve.torch.kernel_bridge, the only caller, has checked
+// their shapes and dtypes and keeps them alive.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -28,46 +27,6 @@ Real* array(const char* name, Address address, bool needed = true) {
 void check_sizes(Index T, Index B, Index I, Index H) {
     if (T < 1 || B < 1 || I < 1 || H < 1)
         throw std::invalid_argument("T, B, I and H must be at least 1");
-}
-
-template <class Real>
-void tanh_layer(Index T, Index B, Index I, Index H, Address u, Address W_in, Address W,
-                Address initial, Address b_in, Address b_rec, Address z) {
-    check_sizes(T, B, I, H);
-    const TanhLayer<Real> at{T, B, I, H,
-                             array<const Real>("u", u),
-                             array<const Real>("W_in", W_in),
-                             array<const Real>("W", W),
-                             array<const Real>("initial", initial, false),
-                             array<const Real>("b_in", b_in, false),
-                             array<const Real>("b_rec", b_rec, false),
-                             array<Real>("z", z)};
-    const nb::gil_scoped_release unlocked;
-    const FloatState state;
-    Scratch<Real> scratch(scans<Real>().tanh_scratch(1, B, I, H), false);
-    scans<Real>().tanh_layer(at, scratch.data());
-}
-
-template <class Real>
-void tanh_gradients(Index T, Index B, Index I, Index H, Address by_z, Address z, Address u,
-                    Address W, Address initial, Address delta, Address by_initial, Address by_in,
-                    Address by_W, Address by_bias) {
-    check_sizes(T, B, I, H);
-    const TanhGradients<Real> at{T, B, I, H,
-                                 array<const Real>("by_z", by_z),
-                                 array<const Real>("z", z),
-                                 array<const Real>("u", u),
-                                 array<const Real>("W", W),
-                                 array<const Real>("initial", initial, false),
-                                 array<Real>("delta", delta, false),
-                                 array<Real>("by_initial", by_initial, false),
-                                 array<Real>("by_in", by_in, false),
-                                 array<Real>("by_W", by_W, false),
-                                 array<Real>("by_bias", by_bias, false)};
-    const nb::gil_scoped_release unlocked;
-    const FloatState state;
-    Scratch<Real> scratch(scans<Real>().tanh_scratch(T, B, I, H), false);
-    scans<Real>().tanh_gradients(at, scratch.data());
 }
 
 template <class Real>
@@ -113,10 +72,6 @@ void tanh_change(Index T, Index B, Index I, Index H, Address u, Address z, Addre
 }  // namespace
 
 void bind_tanh(nb::module_& module) {
-    module.def("tanh_layer32", tanh_layer<float>);
-    module.def("tanh_layer64", tanh_layer<double>);
-    module.def("tanh_gradients32", tanh_gradients<float>);
-    module.def("tanh_gradients64", tanh_gradients<double>);
     module.def("tanh_deltas32", tanh_deltas<float>);
     module.def("tanh_deltas64", tanh_deltas<double>);
     module.def("tanh_change32", tanh_change<float>);

@@ -1,7 +1,7 @@
 """The recurrent modules of a model, and the layers and directions that each of them has.
 
-`find_stacks` walks a model once. PyTorch's own modules and `gst.SRN` are known by their class; any
-other module says what its cell is by two attributes (see `Recurrent`).
+`find_stacks` walks a model once. PyTorch's own modules and ours, which are their subclasses, are
+known by their class; any other module says what its cell is by two attributes (see `Recurrent`).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def find_stacks(model: nn.Module) -> list[Stack]:
     if not stacks:
         raise InvalidArgument(
             f"model is a {type(model).__name__} without a recurrent module; the sieve follows "
-            "nn.RNN, nn.GRU, nn.LSTM, their cells, gst.SRN and modules that have recurrent_cell "
+            "nn.RNN, nn.GRU, nn.LSTM, their cells and modules that have recurrent_cell "
             "and recurrent_weights() (see gradsieve.torch.Recurrent)"
         )
     return stacks

@@ -1,4 +1,4 @@
-"""The reference engine: docs/theory.md in NumPy and float64, for reading.
+"""One minibatch through the network of the paper: docs/theory.md in NumPy and float64, for reading.
 
 It is the oracle of the compiled kernel. Letters are the paper's: z states, D slopes, e errors,
 delta deltas; `da`, `dz`, `ddelta` are their changes along an update (the full and the frozen

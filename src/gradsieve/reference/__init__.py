@@ -1,0 +1,8 @@
+"""The reference engine: what the compiled kernel does, in NumPy and float64, for reading.
+
+`flow` has the network of the paper, `cells` the recurrent layers of PyTorch.
+"""
+
+from gradsieve.reference.flow import ReferenceFlow, predict
+
+__all__ = ["ReferenceFlow", "predict"]
