@@ -1,4 +1,4 @@
-"""A recurrent layer with random weights and inputs, through the kernel and through the reference."""
+"""A random recurrent layer through the kernel and through the reference."""
 
 from __future__ import annotations
 

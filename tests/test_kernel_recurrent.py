@@ -1,4 +1,4 @@
-"""The kernel's recurrent layers against the reference: any sizes, both precisions, every vector set."""
+"""The kernel's recurrent layers against the reference: all sizes, precisions and vector sets."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,10 @@ def test_an_array_that_does_not_fit_is_named(dtype):
         ({"weights": (W_ih[:-1], W_hh, b_ih, b_hh)}, r"weight_ih has shape \(14, 2\); it must be"),
         ({"weights": (W_ih, W_hh[0], b_ih, b_hh)}, "each must be at least 1"),
         ({"weights": (W_ih, W_hh, b_ih.astype(other), b_hh)}, "bias_ih must hold float"),
-        ({"initial": (problem.initial[0, :2], None)}, r"h0 has shape \(2, 5\); it must be \(3, 5\)"),
+        (
+            {"initial": (problem.initial[0, :2], None)},
+            r"h0 has shape \(2, 5\); it must be \(3, 5\)",
+        ),
         ({"batch_sizes": np.array([3, 3])}, r"with batch_sizes, u must have the axes \(rows,I\)"),
         ({"out": (h, gates, None, last[:, :4], None)}, "last h has shape"),
         ({"out": (h, gates[:, :3], None, last, None)}, "gates has shape"),

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch._C import _to_dlpack as to_dlpack
+from torch.autograd.function import once_differentiable
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.kernel import _native
