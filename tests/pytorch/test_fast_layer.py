@@ -7,7 +7,7 @@ import torch
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.torch.fast import layer as fast
-from gradsieve.torch.fast.layer import Layer, apply
+from gradsieve.torch.fast.layer import LayerCall, apply
 
 GATES = {"tanh": 1, "gru": 3, "lstm": 4}
 every_cell = pytest.mark.parametrize("cell", GATES)
@@ -23,7 +23,7 @@ def call(cell: str, steps: int, batch: int, inputs: int, hidden: int):
     return u, others[:4], others[4:]
 
 
-def by_operator(layer: Layer, u, weights, initial=()):
+def by_operator(layer: LayerCall, u, weights, initial=()):
     """`apply` through the dispatcher."""
     cell, sizes, batch, reverse = layer
     found = fast.recurrent(cell, u, list(weights), list(initial), sizes, batch, reverse, True)
@@ -43,7 +43,7 @@ def outputs(function, layer):
 @pytest.mark.parametrize("function", [apply, by_operator])
 def test_gradcheck_passes(cell, function):
     for shape, reverse in [((3, 2, 2, 3), False), ((1, 2, 3, 4), False), ((3, 2, 1, 3), True)]:
-        layer = Layer(cell, reverse=reverse)
+        layer = LayerCall(cell, reverse=reverse)
         u, weights, initial = call(cell, *shape)
         assert torch.autograd.gradcheck(outputs(function, layer), (u, *weights, *initial))
 
@@ -52,7 +52,7 @@ def test_gradcheck_passes(cell, function):
 @pytest.mark.parametrize("function", [apply, by_operator])
 def test_gradcheck_passes_without_biases_and_with_unequal_lengths(cell, function):
     u, weights, _ = call(cell, 9, 1, 2, 5)
-    layer = Layer(cell, torch.tensor([4, 3, 1, 1]), 4)
+    layer = LayerCall(cell, torch.tensor([4, 3, 1, 1]), 4)
 
     def of(u, *weights):
         return function(layer, u.squeeze(1), weights)[:2]
@@ -79,7 +79,7 @@ def test_opcheck_passes(cell):
 def test_each_gradient_is_the_same_when_it_is_the_only_one_asked_for(cell):
     u, weights, initial = call(cell, 5, 3, 2, 4)
     flat = (u, *weights, *initial)
-    of = outputs(apply, Layer(cell))
+    of = outputs(apply, LayerCall(cell))
     every = torch.autograd.grad(sum(o.sin().sum() for o in of(*flat)), flat)
     for needed in range(len(flat)):
         one = [tensor.detach().requires_grad_(i == needed) for i, tensor in enumerate(flat)]
@@ -92,10 +92,10 @@ def test_each_gradient_is_the_same_when_it_is_the_only_one_asked_for(cell):
 def test_the_last_states_alone_have_their_gradients(cell):
     u, weights, initial = call(cell, 5, 3, 2, 4)
     for index in (1, 2):
-        found = apply(Layer(cell), u, weights, initial)
+        found = apply(LayerCall(cell), u, weights, initial)
         if found[index] is None:
             continue
-        other = by_operator(Layer(cell), u, weights, initial)
+        other = by_operator(LayerCall(cell), u, weights, initial)
         torch.testing.assert_close(
             torch.autograd.grad(found[index].sin().sum(), (u, *weights)),
             torch.autograd.grad(other[index].sin().sum(), (u, *weights)),
@@ -106,7 +106,7 @@ def test_the_last_states_alone_have_their_gradients(cell):
 @pytest.mark.parametrize("function", [apply, by_operator])
 def test_what_is_differentiated_twice_raises(cell, function):
     u, weights, _ = call(cell, 4, 2, 3, 5)
-    loss = function(Layer(cell), u, weights)[0].sin().sum()
+    loss = function(LayerCall(cell), u, weights)[0].sin().sum()
     (by_u,) = torch.autograd.grad(loss, u, create_graph=True)
     with pytest.raises(RuntimeError, match=r"differentiate twice|recurrent_gradients"):
         by_u.sum().backward()
@@ -115,7 +115,7 @@ def test_what_is_differentiated_twice_raises(cell, function):
 @every_cell
 def test_torch_compile_takes_it_into_one_graph(cell):
     u, weights, initial = call(cell, 4, 3, 2, 5)
-    of = outputs(apply, Layer(cell))
+    of = outputs(apply, LayerCall(cell))
     compiled = torch.compile(of, backend="aot_eager", fullgraph=True)
     given = (u, *weights, *initial)
     torch.testing.assert_close(
@@ -127,7 +127,7 @@ def test_torch_compile_takes_it_into_one_graph(cell):
 def test_without_gradients_nothing_is_kept_for_them():
     u, weights, _ = call("lstm", 4, 3, 2, 5)
     with torch.no_grad():
-        h, *_ = apply(Layer("lstm"), u, weights)
+        h, *_ = apply(LayerCall("lstm"), u, weights)
     assert h.grad_fn is None
     found = fast.recurrent("lstm", u.detach(), [w.detach() for w in weights], [], None, 0, False, 0)
     assert found[3].numel() == found[4].numel() == 0
@@ -140,7 +140,7 @@ def test_tensors_that_are_not_laid_out_plainly_are_read_right():
     negative = z.conj().imag.transpose(1, 2)  # lazily negated and not contiguous
     assert negative.is_neg()
     plain = negative.resolve_neg().contiguous()
-    found = [apply(Layer("gru"), u, weights)[0] for u in (negative, plain)]
+    found = [apply(LayerCall("gru"), u, weights)[0] for u in (negative, plain)]
     torch.testing.assert_close(*found)
     by = [torch.autograd.grad(h.sum(), weights[1]) for h in found]  # a gradient of stride 0
     torch.testing.assert_close(*by)
@@ -150,8 +150,8 @@ def test_a_tensor_that_does_not_fit_is_named():
     u, (weight_ih, weight_hh, *biases), _ = call("tanh", 4, 3, 2, 5)
     wrong = torch.zeros(5, 3, dtype=torch.float64)
     with pytest.raises(InvalidArgument, match=r"weight_ih has shape \(5, 3\).*must be \(5, 2\)"):
-        apply(Layer("tanh"), u, (wrong, weight_hh, *biases))
+        apply(LayerCall("tanh"), u, (wrong, weight_hh, *biases))
     with pytest.raises(InvalidArgument, match="bias_hh must hold float64"):
-        apply(Layer("tanh"), u, (weight_ih, weight_hh, biases[0], torch.zeros(5)))
+        apply(LayerCall("tanh"), u, (weight_ih, weight_hh, biases[0], torch.zeros(5)))
     with pytest.raises(InvalidArgument, match=r"h0 has shape \(3, 4\); it must be \(3, 5\)"):
-        apply(Layer("tanh"), u, (weight_ih, weight_hh), (wrong[:3, :1].expand(3, 4),))
+        apply(LayerCall("tanh"), u, (weight_ih, weight_hh), (wrong[:3, :1].expand(3, 4),))

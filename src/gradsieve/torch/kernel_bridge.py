@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.kernel import _native
+from gradsieve.kernel import recursions as _native
 from gradsieve.torch.memory import Memory
 
 MOST_PARTS = 4  # of a cell's state

@@ -20,12 +20,12 @@ from torch._C import _to_dlpack as to_dlpack
 from torch.autograd.function import once_differentiable
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.kernel import _native
+from gradsieve.kernel import recursions
 
 _PLAIN = (Tensor, nn.Parameter)
 
 
-class Layer(NamedTuple):
+class LayerCall(NamedTuple):
     """What a call of a layer is, beside its tensors.
 
     `batch_sizes` counts the sequences of each step, as a `PackedSequence` does, and `batch` is the
@@ -39,7 +39,7 @@ class Layer(NamedTuple):
 
 
 def apply(
-    layer: Layer, u: Tensor, weights: Sequence[Tensor], initial: Sequence[Tensor] = ()
+    layer: LayerCall, u: Tensor, weights: Sequence[Tensor], initial: Sequence[Tensor] = ()
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Outputs h (T,B,H), or (rows,H) of packed sequences, and the last h and c (B,H).
 
@@ -65,7 +65,7 @@ def apply(
 
 class _Recurrent(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, layer: Layer, count: int, u: Tensor, *others: Tensor) -> Any:
+    def forward(ctx: Any, layer: LayerCall, count: int, u: Tensor, *others: Tensor) -> Any:
         weights, initial = others[:count], others[count:]
         h, h_last, c_last, gates, c = _forward(layer, u, weights, initial, True)
         ctx.layer, ctx.count = layer, count
@@ -97,7 +97,7 @@ def recurrent(
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """`apply` as an operator: h, last h, last c, and what it keeps for `recurrent_gradients`."""
-    found = _forward(Layer(cell, batch_sizes, batch, reverse), u, weights, initial, keep)
+    found = _forward(LayerCall(cell, batch_sizes, batch, reverse), u, weights, initial, keep)
     h, h_last, c_last, gates, c = (u.new_empty(0) if one is None else one for one in found)
     return h, h_last, c_last, gates, c
 
@@ -113,7 +113,7 @@ def _(
     reverse: bool,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    layer = Layer(cell, batch_sizes, batch)
+    layer = LayerCall(cell, batch_sizes, batch)
     shapes = _shapes(layer, u, weights[1].shape[1], keep)
     h, h_last, c_last, gates, c = (u.new_empty(0 if shape is None else shape) for shape in shapes)
     return h, h_last, c_last, gates, c
@@ -132,7 +132,7 @@ def recurrent_gradients(
 ) -> list[Tensor]:
     """Gradients by u, weights and initial, from those by h, last h and last c."""
     every = (True,) * (1 + len(weights) + len(initial))
-    layer = Layer(cell, batch_sizes, reverse=reverse)
+    layer = LayerCall(cell, batch_sizes, reverse=reverse)
     return _backward(layer, seeds, states, u, weights, initial, every)  # type: ignore[return-value]
 
 
@@ -173,7 +173,7 @@ def _gradients(ctx: Any, *by_outputs: Tensor | None) -> Any:
 recurrent.register_autograd(_gradients, setup_context=_remember)
 
 
-def _shapes(layer: Layer, u: Tensor, hidden: int, keep: bool) -> list[tuple[int, ...] | None]:
+def _shapes(layer: LayerCall, u: Tensor, hidden: int, keep: bool) -> list[tuple[int, ...] | None]:
     """Of h, last h, last c, gates and c; None for what there is not."""
     rows, lstm = u.shape[:-1], layer.cell == "lstm"
     last = (u.shape[1] if layer.batch_sizes is None else layer.batch, hidden)
@@ -183,7 +183,7 @@ def _shapes(layer: Layer, u: Tensor, hidden: int, keep: bool) -> list[tuple[int,
 
 
 def _forward(
-    layer: Layer, u: Tensor, weights: Sequence[Tensor], initial: Sequence[Tensor], keep: bool
+    layer: LayerCall, u: Tensor, weights: Sequence[Tensor], initial: Sequence[Tensor], keep: bool
 ) -> tuple[Any, ...]:
     hidden = weights[1].shape[-1]
     found = [
@@ -191,12 +191,12 @@ def _forward(
     ]
     h, h_last, c_last, gates, c = found
     out = (h.view(-1, hidden), _rows(gates, 4, hidden), _rows(c, hidden), h_last, c_last)  # type: ignore[union-attr]
-    _call(_native.recurrent_forward, layer, u, weights, initial, out)
+    _call(recursions.recurrent_forward, layer, u, weights, initial, out)
     return tuple(found)
 
 
 def _backward(
-    layer: Layer,
+    layer: LayerCall,
     seeds: Sequence[Tensor | None],
     states: Sequence[Tensor | None],
     u: Tensor,
@@ -222,13 +222,13 @@ def _backward(
     )
     by_h, by_h_last, by_c_last = (None if one is None else one.contiguous() for one in seeds)
     entering = (_rows(by_h, hidden), by_h_last, by_c_last)
-    _call(_native.recurrent_backward, layer, u, weights, initial, kept, entering, out)
+    _call(recursions.recurrent_backward, layer, u, weights, initial, kept, entering, out)
     return found
 
 
 def _call(
     entry: Any,
-    layer: Layer,
+    layer: LayerCall,
     u: Tensor,
     weights: Sequence[Tensor],
     initial: Sequence[Tensor],

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from gradsieve.torch.fast import layer
-from gradsieve.torch.fast.layer import Layer
+from gradsieve.torch.fast.layer import LayerCall
 from gradsieve.torch.kernel_bridge import serves
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -73,7 +73,7 @@ class _Kernel(nn.RNNBase):
                 place = index * directions + direction
                 # Asked for by name: PyTorch's list of them does not follow functional_call.
                 weights = [getattr(self, name) for name in self._all_weights[place]]
-                call = Layer(self._cell, sizes, batch, direction == 1)
+                call = LayerCall(self._cell, sizes, batch, direction == 1)
                 h, h_last, c_last = layer.apply(call, u, weights, [part[place] for part in initial])
                 outputs.append(h)
                 ends.append((h_last,) if c_last is None else (h_last, c_last))
