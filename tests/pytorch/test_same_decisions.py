@@ -44,12 +44,9 @@ def test_a_training_has_the_verdicts_and_the_weights_of_the_core(name, momentum)
             assert mine == pytest.approx(theirs, rel=1e-6, nan_ok=True)
         twins.assert_same_weights()
         reasons.add(core.reason)
-        if momentum and twins.stepper.descent.trust < 1:
-            break  # PyTorch's buffer is multiplied by the new rate, the core's velocity is not
     if name.startswith(("hold", "steer")) or name == "auto":
         assert any(reason.corrected for reason in reasons)
     assert len(reasons) > 1 or not name.startswith("skip")
-    assert twins.optimizer.state_dict()["gradsieve"]["trust"] == twins.stepper.descent.trust
     assert (Reason.STALL_BROKEN in reasons) == (name == "skip, stalling")
 
 

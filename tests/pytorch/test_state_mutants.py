@@ -76,7 +76,6 @@ def test_mutants_of_a_state_are_refused_as_a_whole_or_can_go_on() -> None:
         step(module, optimizer)
         own = optimizer.state_dict()["gradsieve"]
         assert all(count >= 0 for count in own["counts"].values())
-        assert 0 < own.get("trust", 1.0) <= 1
         optimizer.load_state_dict(copy.deepcopy(state))
     assert refused > 100
     weights = [weight.isfinite().all() for weight in module.parameters()]

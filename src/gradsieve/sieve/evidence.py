@@ -30,7 +30,7 @@ class Slope:
 
     along: float  # ⟨∂Q/∂w, dw⟩: the change of Q that the proposal makes, to first order
     square: float  # ‖∂Q/∂w‖² over the weights that a correction may move
-    length: float  # of dw over the same weights at the whole rate, without earlier corrections
+    length: float  # of dw over the same weights, without earlier corrections
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class Evidence:
 
     Q: float  # Eq. 14's or slow Q, as the policy's `measure` says
     learning: Learning | None = None  # how the loss goes, for a policy that asks
-    trust: float = 1.0  # the share of the learning rate that is used now
     since: int = 1  # updates since the last look
     change: NormChange | None = None
     slope: Slope | None = None
@@ -68,4 +67,3 @@ class Decision:
     verdict: Verdict
     correction: float = 0.0  # times ∂Q/∂w, to be added to the update
     chosen: tuple[bool, ...] = ()  # the examples to train on instead of all
-    trust: float = 1.0  # the share of the learning rate to use from the next update on

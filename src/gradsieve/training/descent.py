@@ -26,7 +26,6 @@ class Descent:
         self.net = net
         self.optimiser = optimiser
         self.learning_rate = optimiser.learning_rate
-        self.trust = 1.0  # the share of it that the sieve lets be used
         self.velocity = np.zeros_like(net.flat)
         self.applied: Array | None = None  # the last update that was made
         self.fresh = self.velocity  # the last proposal, without the velocity in it
@@ -48,11 +47,10 @@ class Descent:
         clip, norm = self.optimiser.clip, kernel.norm(gradient)
         factor = clip / norm if clip is not None and norm > clip else 1.0
         self.fresh, self.fresh_rate = gradient, self.learning_rate * factor
-        rate = self.learning_rate * self.trust * factor
-        return kernel.propose(self.optimiser.momentum, self.velocity, rate, gradient)
+        return kernel.propose(self.optimiser.momentum, self.velocity, self.fresh_rate, gradient)
 
     def fresh_length(self, first: int) -> float:
-        """‖α g‖ of the last proposal at the whole rate, over this many of the first weights.
+        """‖α g‖ of the last proposal, over this many of the first weights.
 
         Unlike the proposal, which holds the velocity, it has nothing of earlier corrections in it.
         """

@@ -33,11 +33,11 @@ def measured_Q(flow: Flow, policy: Policy | None) -> float:
     return q_factor(flow, sieve.horizon)
 
 
-def look(policy: Policy, flow: Flow, learning: Learning, trust: float, since: int) -> Evidence:
+def look(policy: Policy, flow: Flow, learning: Learning, since: int) -> Evidence:
     """The first evidence: Q, and how learning goes; `since`: updates since the last look."""
     Q = measured_Q(flow, policy)
     learning.note_range(policy.wanted(Q) == 0, since)
-    return Evidence(Q, learning, trust, since)
+    return Evidence(Q, learning, since)
 
 
 def complete(

@@ -118,11 +118,10 @@ class Stepper:
         self.looks_in -= 1
         if self.looks_in > 0:
             return Decision(Verdict(True, Reason.NOT_LOOKED_AT)), proposal
-        evidence = look(policy, flow, self.learning, self.descent.trust, self.interval)
+        evidence = look(policy, flow, self.learning, self.interval)
         evidence, slope = complete(policy, evidence, flow, proposal, self.descent)
         decision = policy.decide(evidence)
         self.looks_in = self.interval = policy.looks_in(evidence)
-        self.descent.trust = decision.trust
         if decision.correction and slope is not None:
             proposal += proposal.dtype.type(decision.correction) * slope.flat
         if decision.chosen:
@@ -159,7 +158,6 @@ class Stepper:
             "looks_in": self.looks_in,
             "interval": self.interval,
             "in_a_row": self.guard.in_a_row,
-            "trust": self.descent.trust,
             "learning": asdict(self.learning),
         }
 
@@ -170,7 +168,7 @@ class Stepper:
                 f"its sieve is {str(state)[:200]}; it must have {', '.join(self.state())} of a run"
             )
         self.looks_in, self.interval = state["looks_in"], state["interval"]
-        self.guard.in_a_row, self.descent.trust = state["in_a_row"], float(state["trust"])
+        self.guard.in_a_row = state["in_a_row"]
         self.learning = Learning(**state["learning"])
 
 

@@ -53,7 +53,7 @@ class Look:
             wide = gradient.double()
             along += float((wide * steps[parameter]).sum())
             square += float(wide.square().sum())
-        return Slope(along, square, fresh_length(snapshot.optimizer, steps, self.evidence.trust))
+        return Slope(along, square, fresh_length(snapshot.optimizer, steps))
 
     @property
     def _parameters(self) -> list[torch.nn.Parameter]:

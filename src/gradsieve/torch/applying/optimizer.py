@@ -117,8 +117,7 @@ class Sieve(Wrapped):
         self.recorder.listening = False  # an optimizer may call its closure again
         self.counts["steps"] += 1
         try:
-            take = self.plain_step(closure)
-            self._step(velocity.at_rate(self.optimizer, self._remembered.trust, take))
+            self._step(self.plain_step(closure))
         finally:
             self.recorder.forget()
             self.recorder.listening = self._remembered.looks_in <= 1
@@ -156,7 +155,7 @@ class Sieve(Wrapped):
             measured = gather(stack, chains, self.policy, self._together, self._memory)
             own = self._remembered
             learning = own.learning.setdefault(stack.name, Learning())
-            first = Evidence(measured.Q, learning, own.trust, own.interval)
+            first = Evidence(measured.Q, learning, own.interval)
             looks[stack.name] = Look(measured, self.policy, first, self._together)
         self._say_unjudged(looks)
         return looks
@@ -180,9 +179,8 @@ class Sieve(Wrapped):
         for name, decision in decisions.items():
             if decision.correction:
                 added = looks[name].correct(decision.correction)
-                velocity.carry_on(self.optimizer, added, self._remembered.trust)
+                velocity.carry_on(self.optimizer, added)
                 self.counts["corrected"] += 1
-        self._remembered.trust = min(decision.trust for decision in decisions.values())
         self._note(_verdicts(decisions))
 
     def _left_out(self, verdicts: dict[str, Verdict], take: Take) -> None:

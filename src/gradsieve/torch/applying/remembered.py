@@ -22,7 +22,6 @@ class Remembered:
     looks_in: int = 1  # the next look is at this step from now
     interval: int = 1  # steps from the last look to it
     in_a_row: int = 0  # steps left out since the last one that was kept
-    trust: float = 1.0  # the share of the learning rate that is used
 
     def saved(self) -> dict[str, Any]:
         """Plain numbers, which `torch.load(weights_only=True)` takes."""
@@ -41,15 +40,11 @@ class Remembered:
             name: _whole(name, {name: saved.get(name, default)})[name]
             for name, default in (("looks_in", 1), ("interval", 1), ("in_a_row", 0))
         }
-        trust = saved.get("trust", 1.0)
-        if not (_is_number(trust) and 0 < trust <= 1):
-            raise _refused("trust", trust, "a number above 0 and at most 1")
         return cls(
             {name: counts[name] for name in COUNTERS},
             _whole("reasons", saved.get("reasons", {})),
             {str(name): _learning(name, values) for name, values in learning.items()},
             **rest,
-            trust=float(trust),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from torch.optim import Optimizer
 
 from gradsieve.sieve.settings import OnSkip
 
-Take = Callable[[], Any]
 BUFFER, FIRST_MOMENT, SECOND_MOMENT = "momentum_buffer", "exp_avg", "exp_avg_sq"
 
 
@@ -29,37 +27,16 @@ def leave_out(optimizer: Optimizer, on_skip: OnSkip) -> None:
                     velocity.mul_(factor)
 
 
-def at_rate(optimizer: Optimizer, share: float, take: Take) -> Take:
-    """A step at this share of each group's learning rate, which is as it was afterwards."""
-    if share == 1:
-        return take
-
-    def step() -> Any:
-        rates = [group.get("lr") for group in optimizer.param_groups]
-        try:
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                if rate is not None:
-                    group["lr"] = share * rate
-            return take()
-        finally:
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                if rate is not None:
-                    group["lr"] = rate
-
-    return step
-
-
 @torch.no_grad()
-def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor], share: float) -> None:
+def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor]) -> None:
     """Let the optimizer's momentum hold corrections as it holds steps.
 
     In the core a correction is a part of the velocity, so the next update holds μ of it. Here it
     enters the buffer that the step was made from, in that buffer's units: SGD and RMSprop step by
-    −rate · buffer, Adam by −rate · m̂ / (√v̂ + ε). A rate that falls takes it along. `share` is the
-    share of the learning rate that the step was made with.
+    −rate · buffer, Adam by −rate · m̂ / (√v̂ + ε). A rate that falls takes it along.
     """
     for group in optimizer.param_groups:
-        rate = share * float(group.get("lr", 0.0))
+        rate = float(group.get("lr", 0.0))
         for parameter in group["params"]:
             state = optimizer.state.get(parameter, {})
             if rate <= 0 or parameter not in corrections:
@@ -72,11 +49,10 @@ def carry_on(optimizer: Optimizer, corrections: dict[Tensor, Tensor], share: flo
 
 
 @torch.no_grad()
-def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor], trust: float) -> float:
-    """The length of the part of these steps that this gradient alone made, at the whole rate.
+def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor]) -> float:
+    """The length of the part of these steps that this gradient alone made.
 
-    The rest is momentum, which holds earlier corrections too. `trust` is the share of the learning
-    rate that the steps were made with.
+    The rest is momentum, which holds earlier corrections too.
     """
     square = 0.0
     for group in optimizer.param_groups:
@@ -84,7 +60,7 @@ def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor], trust: float
         for parameter in group["params"]:
             if parameter in steps:
                 state = optimizer.state.get(parameter, {})
-                part = steps[parameter] / trust
+                part = steps[parameter]
                 if isinstance(state.get(BUFFER), Tensor):
                     part = rate * parameter.grad
                 elif isinstance(state.get(FIRST_MOMENT), Tensor) and SECOND_MOMENT in state:
