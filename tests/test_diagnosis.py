@@ -245,7 +245,7 @@ def test_evidence_names_the_layer_and_the_gate() -> None:
 def test_following_the_advice_helps() -> None:
     """A network that stays at a guess because its gradient vanishes learns as it is advised to."""
     task = gs.tasks.temporal_order(length=40)
-    recipe = gs.recipes.recommended().replaced(
+    recipe = gs.recipes.own_data().replaced(
         epochs=100, sizes=(4000, 500, 500), clip=1.0, learning_rate=2e-3
     )
     u, t = task.sample(200, seed=5)

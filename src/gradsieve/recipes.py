@@ -1,4 +1,4 @@
-"""Ready recipes: the one that we recommend, and the paper's.
+"""Ready recipes: those that we recommend, and the paper's.
 
 >>> recommended().sieve.policy, paper("frozen").sieve.policy
 ('auto', 'skip')
@@ -9,11 +9,39 @@ from __future__ import annotations
 from typing import Literal
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.recipe import Budget, Optimiser, Recipe, Schedule, Sieve, Start
+from gradsieve.recipe import Budget, Curriculum, Optimiser, Recipe, Schedule, Sieve, Start
+
+STAGES = tuple(
+    (twentieths / 20, fortieths / 40)
+    for twentieths, fortieths in (
+        (2, 4), (3, 4), (4, 4), (6, 3), (8, 3), (10, 2), (12, 2), (14, 2), (16, 2), (18, 2)
+    )
+)  # fmt: skip
 
 
 def recommended() -> Recipe:
-    """The default everywhere: the same for every task and length."""
+    """For tasks that can be drawn at any length: the same for each of them and every length.
+
+    Short sequences come first, from units that keep their state (identity) and bend (large input
+    weights, spread biases). A stage ends once it is learned. Rates fall with the length.
+    """
+    return Recipe(
+        start=Start("identity", input_gain=8.0, bias_spread=0.125),
+        optimiser=Optimiser(learning_rate=2e-3, clip=1.0, rms_decay=0.999, rms_bound=10.0),
+        sieve=Sieve(),
+        schedule=Schedule(warm_up=0.01, cool_down=1.0, roll_back=6.0),
+        curriculum=Curriculum(
+            STAGES, advance_at=0.99, rate_power=1.3, rate_length=100, batch_power=1.5
+        ),
+        budget=Budget(validate_every=5),
+    )
+
+
+def own_data() -> Recipe:
+    """For sequences that are given, and so have one length: no curriculum.
+
+    The start is orthogonal: on given data it is worth more than the identity (docs/tried.md).
+    """
     return Recipe(
         start=Start("orthogonal"),
         optimiser=Optimiser(learning_rate=1e-3, clip=1.0, rms_decay=0.999),

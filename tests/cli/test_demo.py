@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from gradsieve.cli import app
 from gradsieve.network import SRN
-from gradsieve.recipes import recommended
+from gradsieve.recipes import own_data
 from gradsieve.report.runs import read_run
 from gradsieve.sieve import Sieve
 
@@ -30,14 +30,14 @@ def test_the_demo_trains_each_network_twice_from_the_same_weights(tmp_path):
         assert np.array_equal(off.flat, on.flat)
 
 
-def test_off_and_on_are_the_recommended_recipe_but_for_the_sieve(tmp_path):
+def test_off_and_on_are_the_recipe_for_own_data_but_for_the_sieve(tmp_path):
     words = ["demo", *SMALL, "-o", str(tmp_path / "demo"), "--json"]
     CliRunner().invoke(app, words, catch_exceptions=False)
     off, on = (read_run(tmp_path / "demo" / f"{label}-1") for label in ("off", "on"))
     assert (off.label, off.recipe.sieve, on.recipe.sieve) == ("off", None, Sieve())
     assert off.recipe == on.recipe.replaced(sieve="off")
     budget = {"epochs", "sizes", "probe_every", "stop_at"}
-    assert set(on.recipe.differing(recommended())) == budget
+    assert set(on.recipe.differing(own_data())) == budget
 
 
 def test_the_demo_ends_with_a_table_a_sentence_and_how_to_open_the_report(tmp_path):

@@ -87,16 +87,16 @@ def test_a_command_can_choose_parts_and_leave_settings_out():
 def test_the_default_that_help_shows_is_the_base_recipes():
     said = {option.name: option.default(recipes.recommended()) for option in OPTIONS}
     assert (said["sieve"], said["clip"], said["sizes"]) == ("auto", "1", "20000,1000,10000")
-    assert (said["q_range"], said["stages"], said["reset_velocity"]) == ("none", "none", "true")
+    assert (said["q_range"], said["rms_bound"], said["reset_velocity"]) == ("none", "10", "true")
     off = {option.name: option.default(recipes.paper("off")) for option in OPTIONS}
-    assert (off["sieve"], off["every"]) == ("off", "none")
+    assert (off["sieve"], off["every"], off["stages"]) == ("off", "none", "none")
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--sieve", "on"], "--sieve is 'on'; it may be auto, hold, steer, select, skip, off"),
-        (["--recipe", "best"], "--recipe is 'best'; it may be recommended, paper"),
+        (["--recipe", "best"], "--recipe is 'best'; it may be recommended, own-data, paper"),
         (
             ["--momentum", "much"],
             "--momentum is 'much'; it must be a number of at least 0 and below 1",

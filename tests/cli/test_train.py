@@ -77,7 +77,8 @@ def test_stages_reach_the_run_and_what_they_cannot_be_is_said(in_process, tmp_pa
     assert not code
     asked = json.loads((folder / "run.json").read_text())["recipe"]
     assert asked["curriculum"] == {
-        "stages": [[0.7, 0.35], [0.8, 0.35]], "rate_power": 1.3, "batch_power": 1.5,
+        "stages": [[0.7, 0.35], [0.8, 0.35]], "advance_at": 0.99, "rate_power": 1.3,
+        "rate_length": 100, "batch_power": 1.5,
     }  # fmt: skip
     assert (asked["optimiser"]["rms_decay"], asked["optimiser"]["rms_bound"]) == (0.9, 10)
     assert asked["schedule"]["warm_up"] == 0.5
@@ -113,7 +114,8 @@ def test_the_command_is_the_python_call(tmp_path):
     task = gs.tasks.temporal_order(length=15)
     net = gs.SRN.random(task.inputs, 8, task.outputs, task.output, variance=0.1, seed=3)
     sieve = gs.Sieve("steer", q_range=(-1, 0.5))
-    run = gs.train(net, task, sieve=sieve, epochs=3, validate_every=1, iterations=5, seed=3)
+    settings = {"epochs": 3, "validate_every": 1, "iterations": 5, "learning_rate": 1e-3}
+    run = gs.train(net, task, sieve=sieve, seed=3, **settings)
     stored = gs.SRN.load(folder / "network.safetensors")
     assert np.array_equal(stored.flat, run.network.flat)
     assert f"{run.test_accuracy:.2%}" in done.stdout
@@ -177,7 +179,7 @@ def test_ctrl_c_ends_with_what_it_has_and_the_same_command_goes_on(tmp_path):
         (["subtracting"], "subtracting"),
         (["adding", "--sieve", "on"], "it may be auto, hold, steer, select, skip, off"),
         (["adding", "--sieve", "off", "--every", "2"], "--every is given, but --sieve is off"),
-        (["adding", "--recipe", "mine"], "it may be recommended, paper"),
+        (["adding", "--recipe", "mine"], "it may be recommended, own-data, paper"),
         (["adding", "--epochs", "many"], "it must be a whole number of at least 1"),
         (["adding", "--epochs", "none"], "epochs is None"),
         (["adding", "--sizes", "1,2"], "three whole numbers above 0"),
@@ -225,7 +227,7 @@ def test_units_may_begin_bent_and_the_run_says_so(in_process, tmp_path):
     assert code == 0
     said = json.loads((tmp_path / "run.json").read_text())["recipe"]["start"]
     assert (said["input_gain"], said["bias_spread"]) == (16, 0.5)
-    start = gs.Start("orthogonal", input_gain=16, bias_spread=0.5)
+    start = gs.Start("identity", input_gain=16, bias_spread=0.5)
     expected = gs.SRN.random(2, 8, 1, "linear", start=start, seed=0)
     assert np.array_equal(gs.SRN.load(tmp_path / "initial.safetensors").flat, expected.flat)
 

@@ -64,6 +64,14 @@ def test_the_rate_of_a_stage_is_larger_as_its_sequences_are_shorter_where_that_i
         assert [curriculum.rate(stage, 100) for stage in stages] == expected
 
 
+def test_a_rate_that_is_of_a_length_falls_where_the_tasks_own_is_longer_and_never_rises():
+    stages = [gs.recipe.curriculum.Stage(length, 0) for length in (50, None)]
+    curriculum = gs.Curriculum(rate_power=2.0, rate_length=100)
+    assert [curriculum.rate(stage, 200) for stage in stages] == [4.0, 0.25]
+    assert [curriculum.rate(stage, 100) for stage in stages] == [4.0, 1.0]
+    assert [curriculum.rate(stage, 60) for stage in stages] == pytest.approx([1.44, 1.0])
+
+
 def test_a_minibatch_of_a_stage_sees_as_many_steps_as_any_other_where_that_is_asked_for():
     lengths = (10, 70, 600, None)
     for power, expected in ((0.0, [3, 3, 3, 3]), (1.0, [30, 4, 1, 3]), (2.0, [300, 6, 1, 3])):

@@ -25,6 +25,7 @@ RECIPES = [
     gs.Recipe(),
     EVERYTHING,
     gs.recipes.recommended(),
+    gs.recipes.own_data(),
     *(gs.recipes.paper(sieve) for sieve in ("off", "frozen", "full")),
 ]
 
@@ -73,10 +74,12 @@ def test_the_default_and_the_papers_are_the_papers_protocol():
         gs.recipes.paper("hold")
 
 
-def test_the_recommended_recipe_looks_by_the_default_policy_from_an_orthogonal_start():
-    recipe = gs.recipes.recommended()
-    assert (recipe.sieve, recipe.start.recurrent) == (gs.Sieve(), "orthogonal")
-    assert gs.recipes.recommended() == recipe
+def test_both_recommended_recipes_have_the_default_policy_and_given_data_no_curriculum():
+    drawn, given = gs.recipes.recommended(), gs.recipes.own_data()
+    assert drawn.sieve == given.sieve == gs.Sieve()
+    assert (drawn.start.recurrent, given.start.recurrent) == ("identity", "orthogonal")
+    assert drawn.curriculum.stages
+    assert given.curriculum == gs.Curriculum()
 
 
 @pytest.mark.parametrize("name", list(EVERYTHING.flat()))

@@ -44,7 +44,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two networks, each trained without and with the sieve, for real and for seconds."""
     folder = tmp_path_factory.mktemp("study")
     task = gs.tasks.temporal_order(length=20)
-    base = gs.recipes.recommended().replaced(
+    base = gs.recipes.own_data().replaced(
         epochs=12, validate_every=1, iterations=10, sizes=(200, 100, 100), probe_every=2
     )
     for label, sieve in (("off", None), ("on", gs.Sieve("hold", q_range=(-0.2, 0.2)))):

@@ -14,8 +14,9 @@ from made_runs import epoch_record, older_settings, write_run, write_study
 from gradsieve import recipes
 from gradsieve.errors import InvalidFile
 from gradsieve.recipe import Recipe
-from gradsieve.report.runs import finite, read_run, read_runs
+from gradsieve.report.runs import read_run, read_runs
 from gradsieve.sieve import POLICIES, Sieve
+from gradsieve.training.corrections import finite
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ POLICIES = ("hold", "steer", "auto")
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 VANISHED, EXPLODED = (-9.0, -8.0), (8.0, 9.0)  # as any Q here looks beside these ranges
 TASK = gs.tasks.temporal_order(length=50)
-RECIPE = gs.recipes.recommended()
+RECIPE = gs.recipes.own_data()
 
 
 def stepped(problem, rate, steps=1, **settings):

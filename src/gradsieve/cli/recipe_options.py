@@ -28,7 +28,11 @@ from gradsieve.settings import Rule, rules
 
 Command = Callable[..., None]
 Bases = Mapping[str, Callable[[], Recipe]]
-BASES: Bases = {"recommended": recipes.recommended, "paper": recipes.paper}
+BASES: Bases = {
+    "recommended": recipes.recommended,
+    "own-data": recipes.own_data,
+    "paper": recipes.paper,
+}
 OFF = "off"
 NAMED = {"policy": "sieve", "recurrent": "start"}  # settings whose option is called as their part
 MAIN = ("sieve", "start", "epochs")  # what most people change

@@ -16,7 +16,6 @@ from gradsieve.cli.recipe_options import recipe_options
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.report.advice import advice
-from gradsieve.report.corrections import corrections
 from gradsieve.report.runs import RecordedRun
 from gradsieve.training import Job, Run, run_one
 
@@ -107,7 +106,7 @@ def _say(console: Console, run: Run, job: Job, output: Path | None) -> None:
         [f"Slow Q at the end {signed(run.history[-1]['slow_Q']).strip()}."] if run.history else []
     )
     if run.recipe.sieve is not None:
-        said.append(f"The sieve {corrections([run.history])}.")
+        said.append(f"The sieve {run.corrections}.")
     if run.stalls:
         said.append(f"It stalled {run.stalls} times.")
     if run.nonfinite:

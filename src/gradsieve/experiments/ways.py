@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from gradsieve.recipe import Recipe, Sieve
-from gradsieve.recipes import paper
+from gradsieve.recipes import STAGES, paper
 
 EPOCHS = 2000
 VALIDATE_EVERY = 5  # validating 1000 sequences each 50 updates would cost as much as the updates
@@ -19,12 +19,7 @@ SMALL = 100  # epochs
 
 # Stages of a curriculum: shares of the length, and of the epochs.
 COARSE = ((1 / 5, 1 / 10), (1 / 2, 1 / 7))
-FINE = tuple(
-    (twentieths / 20, fortieths / 40)
-    for twentieths, fortieths in (
-        (2, 4), (3, 4), (4, 4), (6, 3), (8, 3), (10, 2), (12, 2), (14, 2), (16, 2), (18, 2)
-    )
-)  # fmt: skip
+FINE = STAGES
 
 
 def budgeted(recipe: Recipe, epochs: int) -> Recipe:

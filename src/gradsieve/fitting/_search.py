@@ -138,12 +138,12 @@ NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), finalists=1)
 
 
 def own_recipe() -> Recipe:
-    """The recommended recipe with a budget for data of one's own.
+    """`recipes.own_data()` with a budget to match.
 
     There is no accuracy to stop at, so patience ends a run; there is no curriculum, because own
     data cannot be drawn at other lengths.
     """
-    return recipes.recommended().replaced(
+    return recipes.own_data().replaced(
         variance=1 / FEW_UNITS,
         curriculum=Curriculum(),
         epochs=100,

@@ -40,6 +40,14 @@ class Curriculum(Settings):
     rate_power: float = setting(
         0.0, "In a stage the rate is rate * (T / length)**p, with this p.", least=0
     )
+    rate_length: int | None = setting(
+        None,
+        "Steps that stand for T in this where the task's own sequences are longer, so that their"
+        " rate falls with their length, too; e.g. 100.",
+        least=1,
+        whole=True,
+        none=True,
+    )
     batch_power: float = setting(
         0.0, "In a stage the minibatch is batch * (T / length)**p, with this p.", least=0
     )
@@ -77,8 +85,10 @@ class Curriculum(Settings):
         return Stage(None, begins)
 
     def rate(self, stage: Stage, length: int) -> float:
-        """The factor of the learning rate in a stage."""
-        return 1.0 if stage.length is None else (length / stage.length) ** self.rate_power
+        """The factor of the learning rate in a stage of a task of this length."""
+        longest = length if self.rate_length is None else min(length, self.rate_length)
+        factor: float = (longest / (stage.length or length)) ** self.rate_power
+        return factor
 
     def batch(self, stage: Stage, length: int, batch: int) -> int:
         """How many sequences a minibatch of a stage has."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradsieve.report.runs import RecordedRun, finite, reasons
+from gradsieve.report.runs import RecordedRun
+from gradsieve.training.corrections import finite, reasons
 
 MOST_POINTS = 500  # as many as a wide screen can tell apart
 MOST_PROBES = 200

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from gradsieve.experiments.statistics import paired_p_value
-from gradsieve.report.corrections import Corrections, corrections
 from gradsieve.report.runs import RecordedRun
 from gradsieve.settings import plain
+from gradsieve.sieve import Corrections
+from gradsieve.training.corrections import corrections
 
 BESIDE = ("hidden", "engine", "dtype")  # what makes a variant beside its recipe
 UNKNOWN_RANGE = (-1.0, 1.0)  # the paper's, for runs without a sieve that recorded Q alone

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from gradsieve.report.advice import ABOVE_CHANCE, SOLVED, advice, solved
 from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
-from gradsieve.report.runs import SLOW, RecordedRun, finite
+from gradsieve.report.runs import SLOW, RecordedRun
+from gradsieve.training.corrections import finite
 
 UNLIKELY = 0.05
 MOST_REASONS = 5

@@ -26,11 +26,11 @@ from gradsieve.recipe import PARTS
 from gradsieve.report.advice import SOLVED
 from gradsieve.report.columns import MOST_POINTS, MOST_PROBES, columns
 from gradsieve.report.comparison import Experiment, experiments, written
-from gradsieve.report.corrections import corrections
 from gradsieve.report.finding import finding, percent
 from gradsieve.report.recreate import recreate
 from gradsieve.report.runs import RecordedRun, read_runs
 from gradsieve.settings import rules
+from gradsieve.training.corrections import corrections
 
 HERE = Path(__file__).parent
 SCRIPTS = (

@@ -7,7 +7,6 @@ a finite number is None. A folder without a run, or whose recipe is none, is an 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 from gradsieve.errors import GradsieveError, InvalidFile
 from gradsieve.files import parse_json, read_file
 from gradsieve.recipe import Recipe
-from gradsieve.sieve import POLICIES, Reason, Sieve
+from gradsieve.sieve import POLICIES, Sieve
+from gradsieve.training.corrections import finite
 from gradsieve.training.older import FORMAT, OLD_FORMAT, upgraded
 
 SETTINGS_FILE = "run.json"
@@ -111,27 +111,6 @@ class RecordedRun:
     def column(self, name: str) -> list[float | None]:
         """One number of every epoch, None where it is missing or not finite."""
         return [finite(epoch.get(name)) for epoch in self.epochs]
-
-
-def reasons(record: Mapping[str, Any]) -> dict[str, int]:
-    """How many updates of a record had each reason, by the reason's words."""
-    found = record.get("reasons")
-    counts: dict[str, int] = {}
-    for name, count in found.items() if isinstance(found, Mapping) else ():
-        words = str(Reason.read(str(name)) or name)
-        counts[words] = counts.get(words, 0) + int(finite(count) or 0)
-    return counts
-
-
-def finite(value: object) -> float | None:
-    """The value if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def read_runs(folders: Sequence[Path]) -> list[RecordedRun]:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gradsieve.errors import GradsieveError, MissingExtra
-from gradsieve.report.runs import finite, reasons
+from gradsieve.training.corrections import finite, reasons
 
 # TensorBoard groups by what stands before the slash.
 TAGS = {

@@ -15,6 +15,7 @@ the evidence a policy asks for and carry out what it decides.
 A new policy is a new file, and a line in `POLICIES` of settings.py.
 """
 
+from gradsieve.sieve.corrections import Corrections
 from gradsieve.sieve.evidence import Decision, Evidence, Need, Slope, Verdict
 from gradsieve.sieve.learning import Learning
 from gradsieve.sieve.policy import Policy
@@ -32,6 +33,7 @@ __all__ = [
     "Slope",
     "Decision",
     "Learning",
+    "Corrections",
     "StallGuard",
     "POLICIES",
 ]

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 FAST, SLOW = 300, 1500  # updates: the memories of the two running means
 FALLS = 0.98  # learning goes on while the fast mean is below this share of the slow one
-LOW = 0.2  # learning is done once the fast mean is below this share of the highest slow one
+LOW = (
+    0.001  # nothing is left to learn once the fast mean is below this share of the highest slow one
+)
 NEVER = 10**9  # updates: longer than any run
 RECENT = 1000  # updates for which a reach that was in range counts as one that can be lost
 

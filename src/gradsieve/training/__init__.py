@@ -61,7 +61,8 @@ def train(
     Args:
         net: a network, which is left as it is; or several, trained side by side, one thread each.
         task: what to learn: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
-        recipe: how; `gs.recipes.recommended()` by default.
+        recipe: how; by default `gs.recipes.recommended()`, or `own_data()` for a task that
+            cannot be drawn at other lengths.
         seed: decides the data and the order of the minibatches. Network i of several has seed + i.
         engine: "native" or "reference".
         folder: where the run is recorded and goes on from; several networks get `net-0`, `net-1`…
@@ -79,7 +80,8 @@ def train(
     >>> run.updates, run.recipe.sieve.policy
     (100, 'auto')
     """
-    chosen = (recipe or recipes.recommended()).replaced(**settings)
+    default = recipes.recommended if isinstance(task, AnyLength) else recipes.own_data
+    chosen = (recipe or default()).replaced(**settings)
     stages = chosen.curriculum.stages
     if stages and {"stages", "curriculum"} & set(settings) and not isinstance(task, AnyLength):
         raise InvalidArgument(

@@ -24,6 +24,8 @@ from gradsieve.flow import Engine, checked_engine, horizon_within
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.recipe.curriculum import Stage
+from gradsieve.sieve import Corrections
+from gradsieve.training.corrections import corrections
 from gradsieve.training.data import Problem, draw
 from gradsieve.training.evaluation import evaluate
 from gradsieve.training.older import FORMAT, OLD_FORMAT
@@ -107,6 +109,11 @@ class Run:
     seconds: float
     stopped: Stopped
     recipe: Recipe
+
+    @property
+    def corrections(self) -> Corrections:
+        """What the sieve did, e.g. "corrected 29 % of updates between 2,000 and 9,000"."""
+        return corrections([self.history])
 
     def result(self) -> dict[str, Any]:
         """The outcome in numbers, as result.json holds it."""

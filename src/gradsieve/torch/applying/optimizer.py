@@ -60,6 +60,7 @@ class Sieve(Wrapped):
         unjudged: why a module could not be judged at the last look, by its name.
         counts: steps, judged, kept, skipped, corrected, stalls, unjudged, not_finite.
         reasons: how many steps had which reason, by `Reason.name`.
+        corrections: how many steps were corrected or left out, and when; `print` says it in words.
 
     The model holds nothing of the sieve: copies and pickles of it are free of it, and the sieve
     goes with its last reference, with `close()`, or at the end of a `with` block.
@@ -176,11 +177,11 @@ class Sieve(Wrapped):
             snapshot.restore()
             self._left_out(_verdicts(decisions), take)
             return
-        for name, decision in decisions.items():
-            if decision.correction:
-                added = looks[name].correct(decision.correction)
-                velocity.carry_on(self.optimizer, added)
-                self.counts["corrected"] += 1
+        corrected = {name: one.correction for name, one in decisions.items() if one.correction}
+        for name, correction in corrected.items():
+            velocity.carry_on(self.optimizer, looks[name].correct(correction))
+        if corrected:
+            self._remembered.note_correction()
         self._note(_verdicts(decisions))
 
     def _left_out(self, verdicts: dict[str, Verdict], take: Take) -> None:
@@ -295,8 +296,14 @@ class Sieve(Wrapped):
             "for the copied model and give it state_dict() by load_state_dict()"
         )
 
+    @property
+    def corrections(self) -> core.Corrections:
+        """What was done to the steps, e.g. "corrected 29 % of updates between 2,000 and 9,000"."""
+        return self._remembered.corrections()
+
     def __repr__(self) -> str:
-        return f"Sieve({self.optimizer!r}, {self.sieve})"
+        done = f"after {self.counts['steps']:,} steps: {self.corrections}"
+        return f"Sieve({self.optimizer!r}, {self.sieve}; {done})"
 
 
 def _settings(policy: PolicyName | core.Sieve, settings: dict[str, Any]) -> core.Sieve:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from gradsieve.errors import InvalidArgument
-from gradsieve.sieve import Learning
+from gradsieve.sieve import Corrections, Learning
 
+WHOLE = (
+    ("looks_in", 1),
+    ("interval", 1),
+    ("in_a_row", 0),
+    ("first_corrected", 0),
+    ("last_corrected", 0),
+)  # and their defaults
 COUNTERS = ("steps", "judged", "kept", "skipped", "corrected", "stalls", "unjudged", "not_finite")
 
 
@@ -22,6 +30,27 @@ class Remembered:
     looks_in: int = 1  # the next look is at this step from now
     interval: int = 1  # steps from the last look to it
     in_a_row: int = 0  # steps left out since the last one that was kept
+    first_corrected: int = 0  # number of the first step that was corrected; 0 is none
+    last_corrected: int = 0
+
+    def note_correction(self) -> None:
+        """Count this step as corrected."""
+        self.counts["corrected"] += 1
+        self.last_corrected = self.counts["steps"]
+        self.first_corrected = self.first_corrected or self.last_corrected
+
+    def corrections(self) -> Corrections:
+        """What was done to the steps so far."""
+        before = max(0, self.first_corrected - 1)
+        return Corrections(
+            updates=self.counts["steps"],
+            corrected=self.counts["corrected"],
+            left_out=self.counts["skipped"],
+            first=before,
+            last=self.last_corrected,
+            between=self.last_corrected - before,
+            reasons=Counter(self.reasons),
+        )
 
     def saved(self) -> dict[str, Any]:
         """Plain numbers, which `torch.load(weights_only=True)` takes."""
@@ -37,8 +66,7 @@ class Remembered:
             raise _refused("learning", learning, "a dict")
         counts = dict.fromkeys(COUNTERS, 0) | _whole("counts", saved.get("counts", {}))
         rest = {
-            name: _whole(name, {name: saved.get(name, default)})[name]
-            for name, default in (("looks_in", 1), ("interval", 1), ("in_a_row", 0))
+            name: _whole(name, {name: saved.get(name, default)})[name] for name, default in WHOLE
         }
         return cls(
             {name: counts[name] for name in COUNTERS},

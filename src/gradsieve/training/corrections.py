@@ -6,49 +6,16 @@ one of version 0.1 are told alike.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradsieve.report.runs import finite, reasons
-from gradsieve.sieve import Reason
+from gradsieve.sieve import Corrections, Reason
 
 History = Sequence[Mapping[str, Any]]
 CORRECTED = {str(reason) for reason in Reason if reason.corrected}
-
-
-@dataclass(frozen=True)
-class Corrections:
-    """Counts of updates, over one run or several."""
-
-    updates: int
-    corrected: int
-    left_out: int
-    first: int  # corrections lie between these two updates of a run
-    last: int
-    between: int  # updates that lie there, over all runs
-    reasons: Counter[str]
-
-    @property
-    def share(self) -> float:
-        """The share of all updates that were corrected."""
-        return self.corrected / max(1, self.updates)
-
-    def __str__(self) -> str:
-        """In words: "corrected 29 % of updates between 2,000 and 9,000"."""
-        said = []
-        if self.corrected:
-            share = rounded(self.corrected / self.between)
-            said.append(f"corrected {share} of updates between {self.first:,} and {self.last:,}")
-        if self.left_out:
-            said.append(f"left out {rounded(self.left_out / self.updates)} of updates")
-        return " and ".join(said) or "changed no update"
-
-
-def rounded(share: float) -> str:
-    """A share in whole percent; a small one is not said to be none."""
-    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -93,3 +60,24 @@ def _records(history: History) -> Iterator[_Record]:
         after = int(finite(record.get("updates")) or before + found.total())
         yield _Record(before, after, left_out, found)
         before = after
+
+
+def reasons(record: Mapping[str, Any]) -> dict[str, int]:
+    """How many updates of a record had each reason, by the reason's words."""
+    found = record.get("reasons")
+    counts: dict[str, int] = {}
+    for name, count in found.items() if isinstance(found, Mapping) else ():
+        words = str(Reason.read(str(name)) or name)
+        counts[words] = counts.get(words, 0) + int(finite(count) or 0)
+    return counts
+
+
+def finite(value: object) -> float | None:
+    """The value if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
