@@ -38,6 +38,7 @@ class Name(StrEnum):
     beyond = "beyond"
     trials = "trials"
     leave_it_on = "leave-it-on"
+    anchors = "anchors"
     all = "all"
 
 

@@ -5,11 +5,13 @@
 | `random`     | leaves out minibatches at random: skipping by itself, unguided          |
 | `regularise` | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)           |
 | `listing`    | Algorithm 1 as printed: keeps what the paper's text leaves out          |
+| `delta variance` | a penalty on the variance of ln‖δ(n)‖ over time                     |
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -83,10 +85,26 @@ class AsPrinted(Skip):
         return dS * wanted < 0
 
 
+@dataclass(frozen=True)
+class DeltaVariance(Baseline):
+    """A penalty on the variance of ln‖δ(n)‖ over time: deltas of one size at every step."""
+
+    weight: float = setting(1.0, "Weight of the penalty beside the loss.", least=0)
+
+    def extension(self, recipe: Recipe) -> Extension:
+        return Extension(penalty=self.penalty)
+
+    def penalty(self, flow: Flow) -> Array:
+        gradient = flow.net.like(np.zeros_like(flow.net.flat))
+        gradient.w_rec[:] = self.weight * variance_gradient(flow)
+        return gradient.flat
+
+
 BASELINES: dict[str, type[Baseline]] = {
     "random": RandomSkip,
     "regularise": Regularised,
     "listing": Listing,
+    "delta variance": DeltaVariance,
 }
 
 
@@ -110,3 +128,31 @@ def regulariser_gradient(flow: Flow) -> Array:
     factor = np.where(usable, 2 * (ratio - 1) / product, 0) / near.shape[1]
     left = (far * flow.slopes[:-1] * factor[:, :, None]).reshape(-1, units)
     return np.asarray(left.T @ near.reshape(-1, units))
+
+
+def variance_gradient(flow: Flow) -> Array:
+    """∂Ω/∂w_rec for Ω = Varₙ ln‖δ(n)‖, averaged over the minibatch; D(n) and δ(T) are held fixed.
+
+    With μ(n) = ‖δ(n)‖ ∂Ω/∂δ(n), unit deltas d(n) and ratios r(n) = ‖δ(n+1)‖/‖δ(n)‖,
+
+        μ(n) = (2/T) (ln‖δ(n)‖ − mean) d(n) + r(n−1) (μ(n−1) ∘ D(n−1)) w_rec
+        ∂Ω/∂w_rec = Σₙ r(n) d(n+1)ᵀ-weighted: w_rec[i,j] += Σ (μ(n) ∘ D(n))[i] r(n) d(n+1)[j]
+
+    A sequence with a delta that has vanished altogether counts for nothing.
+    """
+    scaled = flow.scaled_deltas.astype(np.float64)
+    norms = np.linalg.norm(scaled, axis=2)  # (T,B)
+    usable = (norms > 0).all(axis=0)
+    norms = np.where(norms > 0, norms, 1)
+    logs = np.log(norms) + math.log(2) * flow.exponents[:, None]
+    unit = scaled / norms[:, :, None]
+    length, count, units = scaled.shape
+    pull = 2 / length * (logs - logs.mean(axis=0)) * usable / count
+    gradient, reached = np.zeros((units, units)), np.zeros((count, units))
+    w_rec = flow.net.w_rec.astype(np.float64)
+    for n in range(length - 1):
+        ratio = np.exp(np.where(usable, logs[n + 1] - logs[n], 0))[:, None]
+        through = (reached + pull[n][:, None] * unit[n]) * flow.slopes[n] * ratio
+        gradient += through.T @ unit[n + 1]
+        reached = through @ w_rec
+    return gradient

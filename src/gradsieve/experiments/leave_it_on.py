@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from gradsieve import recipes
 from gradsieve.experiments import leave_it_on_tables as written
@@ -29,15 +30,16 @@ RECOMMENDED_START = "recommended, orthogonal start"  # where it is one of PyTorc
 NAMES = (USUAL, ORTHOGONAL, RECOMMENDED, RECOMMENDED_START, SKIP)
 
 HIDDEN = 100
-SIZES, FEW_SIZES = (20_000, 1_000, 2_000), (4_000, 500, 1_000)  # few: of 100 inputs
+SIZES, FEW_SIZES = (20_000, 1_000, 2_000), (4_000, 500, 1_000)
 RATES = each(learning_rate=(3e-4, 1e-3, 3e-3))
+DATA_RATES = each(learning_rate=(1e-3, 3e-3, 1e-2, 3e-2))  # of the core, on data sets
 DATA_EPOCHS, TORCH_EPOCHS = 200, 80  # of 50 updates
 TORCH_BATCH, TORCH_HIDDEN = 32, 64
 ROUNDS = (2, 5, len(REPORTED))  # networks: every row has two before one has three
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A line of the table: what is learned, by which cell."""
 
     condition: Condition
@@ -61,40 +63,47 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Way(Arm):
-    """An arm whose recipe has its own budget, for one cell."""
+class CellArm(Arm):
+    """An arm whose recipe has its own budget, for one cell of so many units."""
 
     cell: str = CORE
+    hidden: int = HIDDEN
 
     def run(self, condition: Condition, network: int, epochs: int, found: Settings) -> RunConfig:
         budget = self.recipe.budget
         asked = budget.epochs if epochs >= EPOCHS else min(epochs, budget.epochs)
-        sizes = FEW_SIZES if condition.task.startswith("random_permutation") else SIZES
         recipe = self.recipe.replaced(
             epochs=asked,
-            sizes=sizes if asked >= min(SMALL, budget.epochs) else SMALL_SIZES,
+            sizes=sizes_of(condition) if asked >= min(SMALL, budget.epochs) else SMALL_SIZES,
             validate_every=min(budget.validate_every, asked),
             probe_every=0,
+        )
+        return RunConfig(
+            condition, network, recipe, self.baseline, self.hidden, self.name, self.cell
         ).replaced(**found)
-        hidden = HIDDEN if self.cell == CORE else TORCH_HIDDEN
-        return RunConfig(condition, network, recipe, self.baseline, hidden, self.name, self.cell)
 
 
-def rows() -> list[Row]:
+def sizes_of(condition: Condition) -> tuple[int, int, int]:
+    """Sequences that are drawn: fewer where one of them is large."""
+    many_inputs = condition.task.startswith("random_permutation")
+    return FEW_SIZES if many_inputs or condition.length > 1000 else SIZES
+
+
+def rows() -> list[TableRow]:
     """Every row, the cheapest first."""
     found = [
-        *(Row(Condition(task, length)) for task in TASKS
+        *(TableRow(Condition(task, length)) for task in TASKS
           for length in (100, 150, 200, 300, 500, 1000)),
-        *(Row(Condition("copy_memory", length)) for length in (100, 500)),
-        Row(Condition("memorization", 100)),
-        Row(Condition("random_permutation", 100)),
-        Row(Condition("digits", 64)),
-        Row(Condition("mnist", 196)),
-        Row(Condition("mnist", 784)),
-        Row(Condition("characters", 100)),
-        *(Row(Condition(f"series {name}", length))
+        *(TableRow(Condition("copy_memory", length)) for length in (100, 500)),
+        TableRow(Condition("memorization", 100)),
+        TableRow(Condition("random_permutation", 100)),
+        TableRow(Condition("digits", 64)),
+        TableRow(Condition("mnist", 196)),
+        TableRow(Condition("mnist", 784)),
+        TableRow(Condition("characters", 100)),
+        *(TableRow(Condition(f"series {name}", length))
           for name, length in zip(SERIES, (24, 84, 251, 361, 427, 1460), strict=True)),
-        *(Row(Condition(task, length), cell)
+        *(TableRow(Condition(task, length), cell)
           for task, length in (("digits", 64), ("first_symbol", 150), ("copy_memory", 100))
           for cell in ("nn.RNN", "nn.GRU", "nn.LSTM")),
     ]  # fmt: skip
@@ -102,45 +111,72 @@ def rows() -> list[Row]:
 
 
 @cache
-def arms_of(row: Row) -> tuple[Way, ...]:
+def arms_of(row: TableRow) -> tuple[CellArm, ...]:
     """The ways that a row compares."""
     search = Candidates(RATES, share=1, longest=100 if row.drawn else None, networks=2)
     if row.cell != CORE:
-        search = Candidates(RATES, share=1, networks=2)
-        usual = Recipe(
-            start=Start("gaussian"),
-            optimiser=Optimiser(learning_rate=1e-3, momentum=0.9, rms_decay=0.999, clip=1.0),
-            budget=Budget(
-                epochs=TORCH_EPOCHS, batch=TORCH_BATCH, validate_every=2,
-                stop_at=0.99 if row.drawn else None,
-            ),
-        )  # fmt: skip
-        recommended = usual.replaced(sieve=recipes.recommended().sieve)
-    else:
-        usual = Recipe(
-            start=Start("gaussian", variance=1 / (3 * HIDDEN)),
-            optimiser=Optimiser(learning_rate=1e-3, clip=1.0, rms_decay=0.999),
-            schedule=Schedule(cool_down=1.0),
-            budget=Budget(validate_every=5),
+        stop_at = 0.99 if row.drawn else None
+        return around_adam(row.cell, replace(search, longest=None), stop_at)
+    usual, recommended = USUAL_RECIPE, recipes.recommended()
+    if not row.drawn:
+        search = replace(search, tried=DATA_RATES)
+        usual, recommended = (
+            recipe.replaced(epochs=DATA_EPOCHS, stop_at=None) for recipe in (usual, recommended)
         )
-        recommended = recipes.recommended()
-        if not row.drawn:
-            usual, recommended = (
-                recipe.replaced(epochs=DATA_EPOCHS, stop_at=None) for recipe in (usual, recommended)
-            )
-    plain = Way(USUAL, usual, search, cell=row.cell)
-    ways = [
-        plain,
-        Way(ORTHOGONAL, usual.replaced(start="orthogonal"), search, cell=row.cell),
-        Way(RECOMMENDED, recommended, cell=row.cell),
-    ]
-    if row.cell != CORE:
-        ways.append(Way(RECOMMENDED_START, recommended.replaced(start="orthogonal"), cell=row.cell))
+    return in_the_core(usual, recommended, search)
+
+
+USUAL_RECIPE = Recipe(
+    start=Start("gaussian", variance=1 / (3 * HIDDEN)),
+    optimiser=Optimiser(learning_rate=1e-3, clip=1.0, rms_decay=0.999),
+    schedule=Schedule(cool_down=1.0),
+    budget=Budget(validate_every=5),
+)
+
+
+def in_the_core(
+    usual: Recipe, recommended: Recipe, search: Candidates, hidden: int = HIDDEN
+) -> tuple[CellArm, ...]:
+    """The four arms of tanh units."""
+    plain = CellArm(USUAL, usual, search, hidden=hidden)
     skip = usual.replaced(sieve=Sieve("skip", estimator="frozen"))
-    return (*ways, Way(SKIP, skip, plain, cell=row.cell))
+    return (
+        plain,
+        CellArm(ORTHOGONAL, usual.replaced(start="orthogonal"), search, hidden=hidden),
+        CellArm(RECOMMENDED, recommended, hidden=hidden),
+        CellArm(SKIP, skip, plain, hidden=hidden),
+    )
 
 
-def asked_rows(scope: Scope) -> list[Row]:
+def around_adam(
+    cell: str, search: Candidates, stop_at: float | None, **budget: Any
+) -> tuple[CellArm, ...]:
+    """The five arms of a module of PyTorch."""
+    usual = Recipe(
+        start=Start("gaussian"),
+        optimiser=Optimiser(learning_rate=1e-3, momentum=0.9, rms_decay=0.999, clip=1.0),
+        budget=Budget(
+            **{"epochs": TORCH_EPOCHS, "batch": TORCH_BATCH, "validate_every": 2, **budget},
+            stop_at=stop_at,
+        ),
+    )
+    sieve = usual.replaced(sieve=recipes.recommended().sieve)
+    skip = usual.replaced(sieve=Sieve("skip", estimator="frozen"))
+
+    def arm(name: str, recipe: Recipe, searched: Candidates | Arm | None = None) -> CellArm:
+        return CellArm(name, recipe, searched, cell=cell, hidden=TORCH_HIDDEN)
+
+    plain = arm(USUAL, usual, search)
+    return (
+        plain,
+        arm(ORTHOGONAL, usual.replaced(start="orthogonal"), search),
+        arm(RECOMMENDED, sieve),
+        arm(RECOMMENDED_START, sieve.replaced(start="orthogonal")),
+        arm(SKIP, skip, plain),
+    )
+
+
+def asked_rows(scope: Scope) -> list[TableRow]:
     """The rows of a scope."""
     return [
         row for row in rows()
@@ -149,7 +185,7 @@ def asked_rows(scope: Scope) -> list[Row]:
     ]  # fmt: skip
 
 
-def row_plan(row: Row, scope: Scope, store: Store) -> list[RunConfig]:
+def row_plan(row: TableRow, scope: Scope, store: Store) -> list[RunConfig]:
     """Searches and networks of one row."""
     return planned(arms_of(row), row.condition, scope, store)
 

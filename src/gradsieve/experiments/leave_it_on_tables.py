@@ -19,6 +19,13 @@ from gradsieve.experiments.tables import ArmRows, said, solved, table
 from gradsieve.files import write_atomically
 
 GOAL = 0.99
+EXPLAINED = (
+    "`goal` is a validation accuracy: 99 % where any network of the row gets there, otherwise the"
+    " mean best of the better usual arm. Updates and CPU time are medians of the networks that"
+    " reach it. `time an update` is CPU time, validations in it, in multiples of the usual way's on"
+    " the same networks; other processes ran on the machine. `by chance`: the candidates of the"
+    " search, each run to its end, could not be told apart, and none had left the guess."
+)
 NOT_RUN = "–"
 HEAD = (
     "task", "T", "cell", "arm", "networks", "mean", "95 % interval", "> 99 %", "goal",
@@ -91,15 +98,16 @@ def updates_to(row: Mapping[str, Any], goal: float) -> float:
 
 
 def full_table(lines: Sequence[Line], networks: int) -> str:
-    """Every arm of every row; what has not been run has a dash."""
+    """Every arm of every row that was begun, and the names of the other rows."""
     cells = []
-    for line in lines:
+    for line in (one for one in lines if one.arms):
         where = [line.condition.task, str(line.condition.length), line.cell]
         for name in line.names:
             arm = line.arms.get(name)
             told = [NOT_RUN] * 12 if arm is None else _told(line, name, arm, networks)
             cells.append([*where, name, *told])
-    return table(HEAD, cells)
+    absent = "; ".join(str(line) for line in lines if not line.arms)
+    return table(HEAD, cells) + (f"\nNot run yet: {absent}.\n" if absent else "")
 
 
 def _told(line: Line, name: str, arm: ArmRows, networks: int) -> list[str]:
@@ -200,17 +208,14 @@ def write(name: str, lines: Sequence[Line], networks: int, output: Path) -> None
     run = sum(len(arm.rows) for line in lines for arm in line.arms.values())
     planned = networks * sum(len(line.names) for line in lines)
     text = (
-        f"# {name}\n\n{run} of {planned} networks are run; a dash is what is not run. `goal` is a"
-        " validation accuracy: 99 % where any network of the row gets there, otherwise the mean"
-        " best of the better usual arm. Updates and CPU time are medians of the networks that reach"
-        " it. `time an update` is CPU time, validations in it, in multiples of the usual way's on"
-        " the same networks; other processes ran on the machine. `by chance`: the candidates of the"
-        " search, each run to its end, could not be told apart, and none had left the guess.\n\n"
+        f"# {name}\n\n{run} of {planned} networks are run; a dash is what is not run."
+        f" {EXPLAINED}\n\n"
         f"## In short\n\n`recommended` against the better usual arm, in pairs; `worse` and `better`"
         " are differences of more than a point with p < 0.05 (fewer than six pairs cannot reach"
         f" it).\n\n{short_table(lines)}\n## Every arm\n\n{full_table(lines, networks)}"
     )
     write_atomically(output / f"{name}.md", text)
+    write_atomically(output / f"{name}-short.md", short_table(lines))
     seen = [line for line in lines if line.arms]
     if seen:
         values = {

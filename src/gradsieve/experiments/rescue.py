@@ -25,6 +25,7 @@ ARMS = (
     PLAIN,
     Arm("clipping, skip (full dS)", skipping(VANISHED, "full"), PLAIN),
     Arm("clipping, steer", VANISHED.replaced(sieve=STEER), PLAIN),
+    Arm("clipping, orthogonal start", CLIPPED.replaced(recurrent="orthogonal"), PLAIN),
 )
 
 

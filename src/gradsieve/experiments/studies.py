@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradsieve.experiments import (
     ablation,
     agreement,
+    anchors,
     beyond,
     figure1,
     figure2,
@@ -19,6 +20,7 @@ STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
     for module in (
         figure1, figure2, agreement, table1, ablation, rescue, beyond, trials, leave_it_on,
+        anchors,
     )
 }  # fmt: skip
 ARMS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.names))

@@ -1,4 +1,4 @@
-"""Table 1 of the paper, with the full estimator, and with clipping: what a user would pick."""
+"""Table 1 of the paper, with the full estimator, with clipping, and from an orthogonal start."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study, planned
 from gradsieve.experiments.ways import CLIPPED, SGD, skipping
 
-PLAIN = Arm(
-    "SGD", SGD, Candidates(each(learning_rate=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3)))
-)  # the paper's
+RATES = each(learning_rate=(1e-5, 3e-5, 1e-4, 3e-4, 1e-3))  # the paper's range
+PLAIN = Arm("SGD", SGD, Candidates(RATES))
 CLIPPING = Arm("clipping", CLIPPED, Candidates(each(clip=(0.1, 0.3, 0.5, 1.0, 3.0))))
 ARMS = (
     PLAIN,
     Arm("skip (Lemma 1)", skipping(SGD, "frozen"), PLAIN),
     Arm("skip (full dS)", skipping(SGD, "full"), PLAIN),
     CLIPPING,
+    Arm("SGD, orthogonal start", SGD.replaced(recurrent="orthogonal"), Candidates(RATES)),
 )
 
 

@@ -1,0 +1,176 @@
+"""On the field's own ground: others' protocols, with the recommended recipe and the usual way.
+
+Each section has the rows of one protocol. What others published stands beside them (`published`);
+where an arm has not been run, the table says so. `length_cost` measures what a long sequence costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gradsieve import recipes
+from gradsieve.experiments import leave_it_on_tables as written
+from gradsieve.experiments import length_cost
+from gradsieve.experiments.baselines import DeltaVariance
+from gradsieve.experiments.config import CORE, TASKS, Condition, RunConfig
+from gradsieve.experiments.figures import save
+from gradsieve.experiments.generalisation import draw_generalisation
+from gradsieve.experiments.leave_it_on import (
+    DATA_EPOCHS,
+    DATA_RATES,
+    HIDDEN,
+    RATES,
+    USUAL_RECIPE,
+    CellArm,
+    TableRow,
+    around_adam,
+    in_the_core,
+)
+from gradsieve.experiments.protocols import HALVES, MIXED
+from gradsieve.experiments.published import ANCHORS
+from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
+from gradsieve.experiments.search import Candidates, each, search_runs
+from gradsieve.experiments.store import Store
+from gradsieve.experiments.study import Places, Scope, Study, planned
+from gradsieve.experiments.tables import table
+from gradsieve.files import write_atomically
+from gradsieve.recipe import Recipe
+
+NAME = "anchors"
+LENGTH_COST = "length as cost"
+PENALTY = "usual way, orthogonal start, variance of ‖δ‖"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One row: where it belongs, and how its arms differ from those of `leave-it-on`.
+
+    Attributes:
+        section: the protocol that it is a row of.
+        row: the problem and the cell.
+        hidden: units, in the core.
+        budget: settings of the protocol, such as the minibatch's size.
+        longest: the rate is searched at this length where the row's own is longer.
+        penalty: whether the penalty on the variance of ‖δ‖ is an arm.
+    """
+
+    section: str
+    row: TableRow
+    hidden: int = HIDDEN
+    budget: tuple[tuple[str, int], ...] = ()
+    longest: int | None = None
+    penalty: bool = False
+
+    @property
+    def arms(self) -> tuple[CellArm, ...]:
+        """The usual way from both starts, the recommended recipe, and what else the row has."""
+        budget = dict(self.budget)
+        rates = RATES if self.row.drawn or self.row.cell != CORE else DATA_RATES
+        search = Candidates(rates, share=1, longest=self.longest, networks=2)
+        if self.row.cell != CORE:
+            return around_adam(self.row.cell, search, None, **budget)[:-1]
+        usual, recommended = (
+            recipe.replaced(**budget, **({} if self.row.drawn else {"stop_at": None}))
+            for recipe in (USUAL_RECIPE, recipes.recommended())
+        )
+        arms = in_the_core(usual, recommended, search, self.hidden)[:-1]
+        return (*arms, penalised(usual, self.longest)) if self.penalty else arms
+
+
+def penalised(usual: Recipe, longest: int | None) -> CellArm:
+    """The usual way from an orthogonal start with the penalty, its strength searched."""
+    strengths = Candidates(
+        each(weight=(0.01, 0.1, 1.0, 10.0)), share=1, longest=longest, networks=2
+    )
+    recipe, added = usual.replaced(start="orthogonal"), DeltaVariance()
+    return CellArm(PENALTY, recipe, strengths, added, hidden=HIDDEN)
+
+
+def grounds() -> Iterator[Ground]:
+    """Every row, section by section."""
+    for base in (*TASKS, "memorization", "random_permutation"):
+        row = TableRow(Condition(f"{base}, {MIXED}", 200))
+        yield Ground("Pascanu et al. (2013)", row, 50, (("batch", 20),))
+    for length in (500, 1000, 2000, 5000):
+        for task in TASKS:
+            yield Ground("Longer", TableRow(Condition(task, length)), longest=100)
+    for length in (500, 2000):
+        row = TableRow(Condition(HALVES, length))
+        yield Ground("coRNN's adding", row, 128, (("batch", 50), ("epochs", 1200)), longest=500)
+    row = TableRow(Condition("copy_memory", 1000))
+    yield Ground("expRNN's copy memory", row, 190, (("batch", 128), ("epochs", 80)))
+    for task in ("mnist", "permuted mnist"):
+        yield Ground("Pixels", TableRow(Condition(task, 784)), budget=(("epochs", DATA_EPOCHS),))
+        for cell in ("nn.GRU", "nn.LSTM"):
+            yield Ground("Pixels", TableRow(Condition(task, 784), cell))
+    for task in ("temporal_order", "adding"):
+        for length in (100, 200):
+            row = TableRow(Condition(task, length))
+            yield Ground("Rivals", row, longest=100, penalty=True)
+
+
+def asked(scope: Scope) -> list[Ground]:
+    """The rows of a scope, the cheapest first."""
+    found = (
+        ground for ground in grounds()
+        if (not scope.tasks or ground.row.condition.task in scope.tasks)
+        and (not scope.lengths or ground.row.condition.length in scope.lengths)
+    )  # fmt: skip
+    return sorted(found, key=lambda ground: ground.row.cost * dict(ground.budget).get("batch", 10))
+
+
+def plan(scope: Scope, store: Store) -> list[RunConfig]:
+    """One network of every row before a second of any."""
+    found: list[RunConfig] = []
+    if scope.arms == (LENGTH_COST,):
+        return found
+    for networks in sorted({1, min(3, scope.networks), scope.networks}):
+        for ground in asked(scope):
+            part = replace(scope, networks=networks)
+            found += planned(ground.arms, ground.row.condition, part, store)
+    return list({run.key: run for run in found}.values())
+
+
+def all_runs(scope: Scope, store: Store) -> list[RunConfig]:
+    """The plan, and the runs of searches that are finished."""
+    searched = (
+        run
+        for ground in asked(scope)
+        for arm in ground.arms
+        for _, run in search_runs(arm, ground.row.condition, scope.epochs, scope.networks)
+    )
+    return list({run.key: run for run in (*searched, *plan(scope, store))}.values())
+
+
+def write(scope: Scope, store: Store, places: Places) -> None:
+    sections: dict[str, list[written.Line]] = {}
+    for ground in sorted(asked(scope), key=lambda one: one.section):
+        line = written.Line.of(ground.row.condition, ground.row.cell, ground.arms, scope, store)
+        sections.setdefault(ground.section, []).append(line)
+    text = f"# {NAME}\n\nA dash is what is not run. {written.EXPLAINED}\n"
+    for section, lines in sections.items():
+        known = [one for one in ANCHORS if one.section == section]
+        told = [[one.what, one.figure, one.source] for one in known]
+        text += f"\n## {section}\n\n" + written.full_table(lines, scope.networks)
+        if told:
+            text += "\nPublished, quoted and not measured here:\n\n"
+            text += table(["what", "figure", "source"], told)
+    write_atomically(places.output / f"{NAME}.md", text)
+    known_rows = store.those_of(all_runs(scope, store))
+    write_rows(places.output / f"{NAME}.csv", known_rows, OF_OUR_RECIPE)
+    learned = [row for _, row in known_rows if row["at_length"]]
+    if learned:
+        save(draw_generalisation(learned), places.output / "generalisation.png")
+    if not scope.arms or LENGTH_COST in scope.arms:
+        length_cost.write(places)
+
+
+STUDY = Study(
+    NAME,
+    write,
+    plan,
+    tuple({arm.name: arm for ground in grounds() for arm in ground.arms}.values()),
+    parts=(LENGTH_COST,),
+    tasks=tuple(dict.fromkeys(ground.row.condition.task for ground in grounds())),
+)
