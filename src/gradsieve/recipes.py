@@ -29,7 +29,7 @@ def recommended() -> Recipe:
         start=Start("identity", input_gain=8.0, bias_spread=0.125),
         optimiser=Optimiser(learning_rate=2e-3, clip=1.0, rms_decay=0.999, rms_bound=10.0),
         sieve=Sieve(),
-        schedule=Schedule(warm_up=0.01, cool_down=1.0, roll_back=6.0),
+        schedule=Schedule(warm_up=0.01, cool_down=1.0),
         curriculum=Curriculum(
             STAGES, advance_at=0.99, rate_power=1.3, rate_length=100, batch_power=1.5
         ),

@@ -185,3 +185,23 @@ def test_a_step_that_leads_back_by_itself_is_not_corrected():
     assert optimizer.last.reason is gs.Reason.VANISHED_GROWS
     assert optimizer.last.relative == pytest.approx(0.9 * 0.02, rel=0.2)
     assert optimizer.counts["corrected"] == corrected
+
+
+def test_the_sieve_says_which_steps_it_corrected_and_knows_it_from_a_checkpoint():
+    model = Reader()
+    inner = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimizer = acting(model, inner, "hold", steer_rate=1)
+    assert str(optimizer.corrections) == "changed no update"
+    before = optimizer.counts["steps"]
+    for _ in range(3):
+        step(model, optimizer)
+    optimizer.policy = gs.Sieve("hold", q_range=(-99, 99)).at_work()
+    step(model, optimizer)
+    found = optimizer.corrections
+    assert (found.corrected, found.first, found.last) == (3, before, before + 3)
+    said = f"corrected 100 % of updates between {before} and {before + 3}"
+    assert str(found) == said
+    assert said in repr(optimizer)
+    again = gst.Sieve(model, inner, "hold")
+    again.load_state_dict(optimizer.state_dict())
+    assert again.corrections == found

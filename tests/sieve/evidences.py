@@ -29,6 +29,7 @@ class Going:
     stopped: bool = False
     done: bool = False
     reached_lately: bool = False
+    updates: int = 0
 
 
 def whole_evidence(policy, Q, slope=None, dS=0.0, contributions=(), learning=None):

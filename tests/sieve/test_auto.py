@@ -11,7 +11,6 @@ import gradsieve as gs
 from gradsieve.sieve import Evidence, Need, Reason
 
 AUTO = gs.Sieve("auto", (-2, 1.5)).at_work()
-HOLD = gs.Sieve("hold", (-2, 1.5)).at_work()
 out_of_range = st.floats(1.6, 50) | st.floats(-50, -2.1)
 NEEDED = [
     Going(stopped=True),
@@ -25,7 +24,8 @@ NEEDED = [
 def test_where_reach_is_lost_or_learning_has_stopped_it_decides_as_hold_does(going, Q, slope):
     assert AUTO.need(Evidence(Q, going)) is Need.SLOPE
     evidence = Evidence(Q, going, slope=slope)
-    assert AUTO.decide(evidence) == HOLD.decide(evidence)
+    hold = gs.Sieve("hold", (-2, 1.5), steer_rate=AUTO.pull(Q)).at_work()
+    assert AUTO.decide(evidence) == hold.decide(evidence)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,19 @@ def test_what_learns_or_has_learned_is_left_alone_and_that_is_said(going, reason
 
 def test_it_looks_seldom_until_it_acts():
     acting = Evidence(3.0, Going(stopped=True), slope=slopes_of_one())
-    calm = Evidence(3.0, Going())
+    calm, later = Evidence(3.0, Going()), Evidence(3.0, Going(updates=5000))
     assert AUTO.looks_in(acting) == 1
-    assert AUTO.looks_in(calm) == AUTO.looks_in(None) > 1
+    assert 1 < AUTO.looks_in(calm) == AUTO.looks_in(None) < AUTO.looks_in(later)
     assert gs.Sieve("auto", every=3).at_work().looks_in(acting) == 3
+
+
+@given(Q=st.floats(-400, 400))
+def test_the_pull_grows_with_the_distance_from_the_range_and_is_bounded(Q):
+    rate = gs.Sieve().steer_rate
+    assert rate <= AUTO.pull(Q) <= 1
+    assert AUTO.pull(1.6) == AUTO.pull(-2.1) == rate
+    assert AUTO.pull(11.5) == pytest.approx(10 * math.log(10) / 100)
+    assert AUTO.pull(math.inf) == 1
 
 
 def slopes_of_one():

@@ -181,6 +181,16 @@ def test_a_staged_run_begins_as_a_run_over_its_stage_and_is_judged_by_its_own_ta
     assert (judged["accuracy"], judged["validation_loss"]) == on_its_own_task
 
 
+def test_a_run_says_how_many_updates_it_corrected_and_when():
+    quick = SMALL | {"stop_at": None, "validate_every": 1}
+    sieve = gs.Sieve("hold", (-99.0, -98.0), steer_rate=1.0)
+    run = gs.train(small_net(), TASK, PAPER, **quick, sieve=sieve)
+    assert run.corrections.corrected == round(run.corrected * run.updates) == 24
+    assert str(run.corrections) == "corrected 100 % of updates between 0 and 24"
+    plain = gs.train(small_net(), TASK, PAPER, **quick)
+    assert str(plain.corrections) == "changed no update"
+
+
 @pytest.mark.parametrize(("enough", "stays"), [(0.0, 1), (1.0, 2)])
 def test_a_stage_ends_once_its_own_sequences_are_learned_well_enough(enough, stays):
     """No accuracy is above 1, and this network's is above 0 from the beginning."""

@@ -11,8 +11,12 @@ from __future__ import annotations
 from gradsieve.sieve.evidence import Decision, Evidence, Need, Verdict
 from gradsieve.sieve.hold import Hold
 from gradsieve.sieve.reasons import Reason
+from gradsieve.sieve.steer import LN10
 
-CALM = 10  # updates between looks while nothing has to be done
+CALM, CALM_AT_FIRST = 25, 10  # updates between looks while nothing has to be done
+FIRST = 1000  # updates: reach is lost early or not at all
+NEAR = 100  # updates in which a gradient far out of range comes e times as near to it
+MOST = 1.0  # pull of one update on ln‖far gradient‖
 
 
 class Auto(Hold):
@@ -41,4 +45,14 @@ class Auto(Hold):
 
     def looks_in(self, evidence: Evidence | None) -> int:
         acting = evidence is not None and evidence.slope is not None
-        return self.sieve.every if acting else self.sieve.every * CALM
+        if acting:
+            return self.sieve.every
+        learning = None if evidence is None else evidence.learning
+        later = learning is not None and learning.updates >= FIRST
+        return self.sieve.every * (CALM if later else CALM_AT_FIRST)
+
+    def pull(self, Q: float) -> float:
+        """In proportion to the distance from the range, where that is more than `steer_rate`."""
+        lowest, highest = self.q_range
+        distance = max(lowest - Q, Q - highest)
+        return max(self.sieve.steer_rate, min(MOST, distance * LN10 / NEAR))

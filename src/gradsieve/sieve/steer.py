@@ -37,11 +37,15 @@ class Steer(Policy):
             return Decision(Verdict(True, Reason.IN_RANGE, Q))
         return self.correct(Q, slope)
 
+    def pull(self, Q: float) -> float:
+        """By how much an update shall at least turn ln‖far gradient‖ back."""
+        return self.sieve.steer_rate
+
     def correct(self, Q: float, slope: Slope) -> Decision:
         """The correction that the proposal lacks, where it lacks any."""
         wanted = self.wanted(Q)
         predicted = -LN10 * slope.along
-        lack = self.sieve.steer_rate - wanted * predicted
+        lack = self.pull(Q) - wanted * predicted
         if not math.isfinite(lack):
             return Decision(Verdict(False, Reason.NOT_FINITE, Q))
         if lack <= 0:
