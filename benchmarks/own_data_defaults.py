@@ -117,6 +117,7 @@ VARIANTS: dict[str, Variant] = {
     "default": ({}, {}),
     "sieve off": ({"sieve": "off"}, {}),
     "orthogonal only": ({}, {"starts": ("orthogonal",)}),
+    "mixed only": ({}, {"starts": ("mixed",)}),
     "no noise": ({}, {"noises": (0.0,)}),
     "one finalist": ({}, {"finalists": 1}),
     "lower rates": ({}, {"rates": (3e-4, 1e-3, 3e-3)}),
