@@ -13,10 +13,12 @@ import typer
 from gradsieve.cli.console import Console
 from gradsieve.cli.own_data import Table, table_options
 from gradsieve.data import Sequences
+from gradsieve.errors import InvalidArgument
 from gradsieve.export import (
     Description,
     Portable,
     check_onnx,
+    emulated,
     footprint,
     quantised,
     read_network,
@@ -29,6 +31,12 @@ from gradsieve.files import write_atomically
 class Format(StrEnum):
     onnx = "onnx"
     c = "c"
+
+
+class Board(StrEnum):
+    cortex_m4f = "cortex-m4f"
+    cortex_m3 = "cortex-m3"
+    cortex_m0 = "cortex-m0"
 
 
 class Precision(StrEnum):
@@ -67,6 +75,10 @@ def export(
     data: Annotated[
         Path | None, typer.Option(help="Measure on these sequences what the export costs.")
     ] = None,
+    emulate: Annotated[
+        Board | None,
+        typer.Option(help="C: run it on this processor by QEMU and count its instructions."),
+    ] = None,
     *,
     table: Table,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
@@ -79,6 +91,8 @@ def export(
     A safetensors file of a PyTorch module with one nn.RNN, nn.GRU or nn.LSTM and a linear head is
     taken as well.
     """
+    if emulate is not None and form is not Format.c:
+        raise InvalidArgument("--emulate is of the C export; give it with --format c")
     described = None if description is None else Description.from_json(description)
     model = read_network(network, described)
     sequences = table.read_for(model, data)
@@ -99,11 +113,19 @@ def export(
     facts |= dataclasses.asdict(footprint(model, weights.value)) | _scores(
         model, exported, sequences
     )
+    if emulate is not None:
+        ran = emulated(model, sequences, weights.value, emulate.value)
+        facts["emulated"] = {
+            "board": ran.board,
+            "instructions_per_step": round(ran.instructions),
+            "code": ran.code,
+            "stack": ran.stack,
+        }
     if as_json:
         print(json.dumps(facts))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{path}: {said} {_needs(facts)}{_cost(facts)}")
+    console.print(f"{path}: {said} {_needs(facts)}{_counted(facts)}{_cost(facts)}")
 
 
 def _scores(model: Portable, exported: Portable, sequences: Sequences | None) -> dict[str, float]:
@@ -120,6 +142,16 @@ def _needs(facts: dict[str, Any]) -> str:
         f"{facts['ram']} bytes of state and {facts['stack']} of stack; "
         f"{facts['multiplications_per_step']} multiplications and {facts['tanh_per_step']} tanh a "
         f"step, {facts['multiplications_per_output']} multiplications an output."
+    )
+
+
+def _counted(facts: dict[str, Any]) -> str:
+    if "emulated" not in facts:
+        return ""
+    ran = facts["emulated"]
+    return (
+        f" On an emulated {ran['board']}: {ran['instructions_per_step']} instructions a step with "
+        f"its output, {ran['code']} bytes of code in flash, {ran['stack']} bytes of stack."
     )
 
 
