@@ -34,7 +34,8 @@ def test_the_page_ends_with_a_program_that_runs_on_the_board(
         elif kind == "sh":
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", code], stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, cwd=tmp_path, timeout=120, check=False, env=os.environ | {"PATH": path},
+                stderr=subprocess.STDOUT, text=True, cwd=tmp_path, timeout=120,
+                check=False, env=os.environ | {"PATH": path},
             )  # fmt: skip
             assert done.returncode == 0, done.stdout
             said.append(done.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -24,8 +25,8 @@ from gradsieve.sieve import POLICIES
 from gradsieve.training.data import draw
 from gradsieve.training.evaluation import evaluate
 
-QUICK = Search(hidden=10, rates=(0.003, 0.01), noises=(0.0,), starts=("orthogonal",), finalists=1,
-               updates=200)  # fmt: skip
+QUICK = Search(hidden=10, rates=(0.003, 0.01), noises=(0.0,), starts=("orthogonal",),
+               also_off=False, finalists=1, updates=200)  # fmt: skip
 SHORT = own_recipe().replaced(epochs=60, iterations=20)
 
 
@@ -211,6 +212,16 @@ def test_a_recipe_alone_is_trained_as_it_is_written() -> None:
     assert (fitted.chosen.start, fitted.chosen.learning_rate) == ("identity", 0.007)
 
 
+def test_by_default_each_choice_is_tried_with_the_sieve_and_without() -> None:
+    data, few = first_value_classes(40), replace(QUICK, also_off=True, updates=20)
+    fitted = fit(data, few, epochs=2)
+    assert Counter(trial.choice.sieve for trial in fitted.trials) == {True: 2, False: 2}
+    assert (fitted.run.recipe.sieve is not None) == fitted.chosen.sieve
+    for asked in ("off", "hold"):  # as it was asked for, and nothing else
+        tried = fit(data, few, epochs=2, sieve=asked).trials
+        assert [trial.choice.sieve for trial in tried] == [True, True]
+
+
 def test_by_default_the_sieve_decides_for_itself_and_patience_ends_the_run() -> None:
     recipe = own_recipe()
     assert recipe.sieve is not None
@@ -232,7 +243,7 @@ def test_the_time_is_kept_and_its_result_is_whole() -> None:
 def test_more_time_tries_more_networks() -> None:
     search = replace(QUICK, updates=20, seconds=3.0)
     fitted = fit(first_value_classes(40), search, epochs=2)
-    assert len(fitted.trials) > 2 * search.trials
+    assert len(fitted.trials) > 2 * len(search.rates)
 
 
 def test_ctrl_c_in_the_search_leaves_the_best_network_so_far(

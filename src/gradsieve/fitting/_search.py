@@ -28,11 +28,7 @@ FEW_SERIES, FEW_UNITS, MANY_UNITS = 1000, 32, 64
 
 @dataclass(frozen=True)
 class Search(Settings):
-    """What short trials choose between, and how many of them are trained to the end.
-
-    >>> Search(rates=(0.01,), noises=(0.0,), starts=("orthogonal",)).trials
-    1
-    """
+    """What short trials choose between, and how many of them are trained to the end."""
 
     cells: tuple[FittedCell, ...] = setting(
         ("tanh",),
@@ -52,7 +48,7 @@ class Search(Settings):
         shape="numbers above 0",
     )
     starts: tuple[Recurrent, ...] = setting(
-        ("orthogonal", "identity"),
+        ("mixed",),
         "Starts of the recurrent matrix of tanh units to try; with none of them the recipe's own "
         "is used.",
         shape=f"names out of {', '.join(get_args(Recurrent))}",
@@ -63,12 +59,17 @@ class Search(Settings):
         "input's own; 0 makes no copies.",
         shape="numbers of at least 0, one or more",
     )
+    also_off: bool = setting(
+        True,
+        "Where the recipe's policy is auto: whether each choice is also tried without the sieve.",
+        choices=(True, False),
+    )
     networks: int = setting(
         1, "Initial networks that each choice is tried with.", least=1, whole=True
     )
     updates: int = setting(800, "Minibatches of a trial.", least=1, whole=True)
     finalists: int = setting(
-        3,
+        1,
         "Best trials that are trained to the end; the best of them is taken.",
         least=1,
         whole=True,
@@ -109,12 +110,6 @@ class Search(Settings):
             raise InvalidArgument(f"{name} is {values!r}; it must be {shape}")
         object.__setattr__(self, name, tuple(values))
 
-    @property
-    def trials(self) -> int:
-        """How many choices there are."""
-        starts = sum(len(self.starts_of(cell)) or 1 for cell in self.cells)
-        return self.networks * max(1, len(self.rates)) * starts * len(self.noises)
-
     def starts_of(self, cell: FittedCell) -> tuple[str, ...]:
         """The starts that a cell is tried with; none: the recipe's own."""
         return self.starts if cell == "tanh" else GATED_STARTS
@@ -134,7 +129,7 @@ def cells(name: str) -> tuple[FittedCell, ...]:
     return (name,)
 
 
-NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), finalists=1)
+NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), also_off=False, finalists=1)
 
 
 def own_recipe() -> Recipe:
