@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -87,8 +87,10 @@ def fit(
     stop = threading.Event()
     work = Workshop(task, recipe, hidden, seed, cores(jobs), on_record, stop)
     clock = CLOCKS[search.clock]
-    deadline = None if search.seconds is None else clock() + search.seconds
-    with time_limit(clock, deadline, stop), _threads(search):
+    with ExitStack() as stack:
+        stack.enter_context(_threads(search))  # loads PyTorch, before the time begins
+        deadline = None if search.seconds is None else clock() + search.seconds
+        stack.enter_context(time_limit(clock, deadline, stop))
         pace, asked = None, choices(search, recipe)
         if deadline is not None:
             pace = Pace.of(work, search, clock, deadline)

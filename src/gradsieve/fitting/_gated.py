@@ -113,16 +113,18 @@ class _Training:
 
     def run(self, on_record: OnRecord, stop: threading.Event) -> GatedRun:
         budget, began = self.recipe.budget, time.perf_counter()
-        best, history = (-math.inf, math.inf, 0), []
+        best = (-math.inf, math.inf, 0)
+        history: list[dict[str, Any]] = []
         counted: Counter[str] = Counter()
         stopped: Literal["epochs", "solved", "patience", "interrupted"] = "epochs"
         for epoch in range(budget.epochs):
             tally = self._epoch(epoch, stop)
+            counted += tally
             if stop.is_set():
                 stopped = "interrupted"
-                break
-            counted += tally
-            if (epoch + 1) % budget.validate_every and epoch + 1 < budget.epochs:
+                if history or not counted["updates"]:
+                    break
+            elif (epoch + 1) % budget.validate_every and epoch + 1 < budget.epochs:
                 continue
             record = {
                 "epoch": epoch + 1,
@@ -137,6 +139,8 @@ class _Training:
             on_record(record)
             if (accuracy, -loss) > (best[0], -best[1]):
                 best, self.best = (accuracy, loss, epoch + 1), self._network(self.cell)
+            if stopped == "interrupted":
+                break
             if budget.stop_at is not None and best[0] > budget.stop_at:
                 stopped = "solved"
                 break
