@@ -27,6 +27,7 @@ class Rule:
     whole: bool = False
     infinite: bool = False  # whether infinity is a value too
     none: bool = False  # whether None is a value too
+    word: str = ""  # that may stand for a number
     shape: str = ""  # for a value of several numbers: how it is written, and who checks it
 
     def allows(self, value: Any) -> bool:
@@ -36,6 +37,8 @@ class Rule:
             return True
         if self.choices:
             return value in self.choices
+        if self.word and value == self.word:
+            return True
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         if not (math.isfinite(value) or (self.infinite and value == math.inf)):
@@ -65,6 +68,7 @@ class Rule:
                 f"{word} {bound:g}" for word, bound in bounds if bound is not None
             )
             said = f"{'a whole number' if self.whole else 'a number'} {limits}".rstrip()
+            said += f", or {self.word!r}" if self.word else ""
         return said + (", or None" if self.none else "")
 
 

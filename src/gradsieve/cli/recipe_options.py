@@ -72,6 +72,8 @@ class SettingOption:
                 allowed = ", ".join(self.choices)
                 raise InvalidArgument(f"{self.dashed} is {given!r}; it may be {allowed}")
             return word
+        if self.rule.word and word == self.rule.word:
+            return word
         try:
             if word == "none":
                 return () if self.rule.shape and not self.rule.none else None
@@ -89,7 +91,8 @@ class SettingOption:
 
     def parameter(self, base: Recipe, panel: str | None) -> Parameter:
         """The parameter from which Typer makes the option."""
-        metavar = "|".join(map(str, self.choices)) or ("VALUES" if self.rule.shape else "NUMBER")
+        number = f"NUMBER|{self.rule.word}" if self.rule.word else "NUMBER"
+        metavar = "|".join(map(str, self.choices)) or ("VALUES" if self.rule.shape else number)
         info = typer.Option(
             f"{self.dashed}/--no-{self.dashed[2:]}" if self.is_switch else self.dashed,
             help=f"{self.rule.help} [dim]\\[default: {self.default(base)}][/dim]",

@@ -82,6 +82,8 @@ class _Training:
         self.train, self.held = Part(train), Part(task.scaling.scaled(task.parts.validation))
         self.recurrent, self.head = modules(begin, train)
         self.optimizer = self._optimizer()
+        chosen = recipe.optimiser
+        self.clip = gst.Clip(chosen.clip or math.inf, chosen.clip_quantile)
         self.best = self._network(begin.cell)
         self.cell: GatedCell = begin.cell
 
@@ -184,9 +186,8 @@ class _Training:
         loss = self._loss(self.train, chosen)
         loss.backward()  # type: ignore[no-untyped-call]
         parameters = [*self.recurrent.parameters(), *self.head.parameters()]
-        clip = self.recipe.optimiser.clip
-        norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
-        if not math.isfinite(float(norm)):
+        norm = self.clip(parameters)
+        if not math.isfinite(norm):
             return {"updates": 1, "nonfinite": 1, Reason.NOT_FINITE.name: 1}
         self.optimizer.step()
         if self.recipe.sieve is None:

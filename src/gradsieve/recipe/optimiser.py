@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.settings import Settings, setting
+
+AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,16 @@ class Optimiser(Settings):
     reset_velocity: bool = setting(
         True, "Whether the velocity starts from zero in each epoch.", choices=(True, False)
     )
-    clip: float | None = setting(
-        None, "Largest norm of the gradient, after its scaling.", above=0, none=True
+    clip: float | Literal["auto"] | None = setting(
+        None,
+        "Largest norm of the gradient, after its scaling; auto is AutoClip's: a quantile of all"
+        " norms so far.",
+        above=0,
+        none=True,
+        word=AUTO,
+    )
+    clip_quantile: float = setting(
+        0.1, "With clip=auto: the share of norms that the threshold lies above.", above=0, below=1
     )
     rms_decay: float | None = setting(
         None,

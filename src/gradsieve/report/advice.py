@@ -64,9 +64,9 @@ def _against_vanishing(run: RecordedRun) -> str:
 
 
 def _smaller_steps(run: RecordedRun) -> str:
-    optimiser = run.recipe.optimiser
-    if optimiser.clip is not None:
-        return f"a third of the clipping threshold (clip={optimiser.clip / 3:.2g})"
+    optimiser, clip = run.recipe.optimiser, run.recipe.optimiser.clip
+    if isinstance(clip, int | float):
+        return f"a third of the clipping threshold (clip={clip / 3:.2g})"
     return f"a third of the rate (learning_rate={optimiser.learning_rate / 3:.2g})"
 
 

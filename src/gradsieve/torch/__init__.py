@@ -14,6 +14,7 @@ try:
 except ImportError as error:
     raise MissingExtra("gradsieve.torch", "torch") from error
 
+from gradsieve.torch.applying.clipping import Clip
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.fast.modules import GRU, LSTM, RNN, SRN, accelerate
 from gradsieve.torch.modules.cells import Cell
@@ -27,6 +28,7 @@ from gradsieve.torch.watching.watch import Watch, watch
 __all__ = [
     "init_",
     "Sieve",
+    "Clip",
     "watch",
     "Watch",
     "constant_loss",

@@ -6,6 +6,9 @@ devices and is the oracle of this one. `serves` tells where the kernel can be us
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +23,19 @@ MOST_PARTS = 4  # of a cell's state
 _FLOATS = (torch.float32, torch.float64)
 
 
+_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
+
+
+@contextmanager
+def without_kernel() -> Iterator[None]:
+    """Within it, the CPU takes the way of the other devices, so that it can be compared."""
+    token = _left_out.set(True)
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
+
+
 def serves(*tensors: Tensor) -> bool:
     """Whether the kernel can compute with these: on the CPU, all in float32 or all in float64.
 
@@ -28,6 +44,7 @@ def serves(*tensors: Tensor) -> bool:
     first = tensors[0].dtype
     return (
         first in _FLOATS
+        and not _left_out.get()
         and all(tensor.device.type == "cpu" and tensor.dtype == first for tensor in tensors)
         and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
     )

@@ -6,12 +6,16 @@ what moves the far gradient.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gradsieve import kernel
 from gradsieve.network import SRN, Array
 from gradsieve.recipe import Optimiser
+from gradsieve.recipe.optimiser import AUTO
 from gradsieve.sieve.settings import OnSkip
+from gradsieve.training.auto_clip import AutoClip
 from gradsieve.training.mean_square import MeanSquare
 
 
@@ -30,24 +34,37 @@ class Descent:
         self.applied: Array | None = None  # the last update that was made
         self.fresh = self.velocity  # the last proposal, without the velocity in it
         self.fresh_rate = 0.0  # in units of this
+        self.auto_clip = AutoClip(optimiser.clip_quantile) if optimiser.clip == AUTO else None
         decay = optimiser.rms_decay
         self.mean_square = (
             None if decay is None else MeanSquare(net.flat.size, decay, optimiser.rms_bound)
         )
 
     def observe(self, gradient: Array) -> None:
-        """Let a gradient enter the mean square."""
+        """Let a gradient enter the mean square and the history that AutoClip clips by."""
         if self.mean_square is not None:
             self.mean_square.observe(gradient)
+        if self.auto_clip is not None:
+            self.auto_clip.observe(kernel.norm(self._scaled(gradient)))
 
     def propose(self, gradient: Array) -> Array:
         """The update that this gradient leads to."""
-        if self.mean_square is not None:
-            gradient = self.mean_square.scaled(gradient)
-        clip, norm = self.optimiser.clip, kernel.norm(gradient)
-        factor = clip / norm if clip is not None and norm > clip else 1.0
+        gradient = self._scaled(gradient)
+        clip, norm = self.threshold, kernel.norm(gradient)
+        factor = clip / norm if norm > clip else 1.0
         self.fresh, self.fresh_rate = gradient, self.learning_rate * factor
         return kernel.propose(self.optimiser.momentum, self.velocity, self.fresh_rate, gradient)
+
+    @property
+    def threshold(self) -> float:
+        """The norm at which gradients are clipped."""
+        if self.auto_clip is not None:
+            return self.auto_clip.threshold
+        clip = self.optimiser.clip
+        return math.inf if clip is None or clip == AUTO else clip
+
+    def _scaled(self, gradient: Array) -> Array:
+        return gradient if self.mean_square is None else self.mean_square.scaled(gradient)
 
     def fresh_length(self, first: int) -> float:
         """‖α g‖ of the last proposal, over this many of the first weights.

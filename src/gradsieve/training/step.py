@@ -154,19 +154,26 @@ class Stepper:
 
     def state(self) -> dict[str, Any]:
         """What the sieve remembers from one minibatch to the next, as JSON."""
-        return {
+        state = {
             "looks_in": self.looks_in,
             "interval": self.interval,
             "in_a_row": self.guard.in_a_row,
             "learning": asdict(self.learning),
         }
+        history = self.descent.auto_clip
+        return state if history is None else state | {"norms": history.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state()`."""
-        if not _alike(state, self.state()):
+        own = self.state()
+        # The history of norms has places of its own, which AutoClip checks.
+        alike = _alike({**state, "norms": 0}, {**own, "norms": 0})
+        if not alike or ("norms" in state) != ("norms" in own):
             raise InvalidArgument(
-                f"its sieve is {str(state)[:200]}; it must have {', '.join(self.state())} of a run"
+                f"its sieve is {str(state)[:200]}; it must have {', '.join(own)} of a run"
             )
+        if self.descent.auto_clip is not None:
+            self.descent.auto_clip.restore(state["norms"])
         self.looks_in, self.interval = state["looks_in"], state["interval"]
         self.guard.in_a_row = state["in_a_row"]
         self.learning = Learning(**state["learning"])

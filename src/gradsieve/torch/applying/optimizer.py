@@ -7,6 +7,7 @@ decision: it keeps the step, adds a correction, or takes the step back exactly. 
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -22,9 +23,10 @@ from gradsieve.errors import GradsieveError, InvalidArgument
 from gradsieve.sieve import Decision, Evidence, Learning, Need, Reason, StallGuard, Verdict
 from gradsieve.sieve.settings import PolicyName
 from gradsieve.torch.applying import velocity
+from gradsieve.torch.applying.clipping import Clip, Threshold
 from gradsieve.torch.applying.look import Look
 from gradsieve.torch.applying.remembered import Remembered
-from gradsieve.torch.applying.snapshot import Snapshot, finite_gradients
+from gradsieve.torch.applying.snapshot import Snapshot, finite_gradients, moving_parameters
 from gradsieve.torch.applying.wrapped import Wrapped
 from gradsieve.torch.evidence.gather import gather
 from gradsieve.torch.memory import Memory
@@ -50,6 +52,8 @@ class Sieve(Wrapped):
         model: where to look for recurrent modules.
         optimizer: any optimizer that holds their parameters.
         policy: "auto", "hold", "steer" or "skip", or a `gradsieve.Sieve`.
+        clip: the norm at which the gradients of all the optimizer's parameters are clipped, or
+            "auto": AutoClip's, a quantile of all norms so far.
         synchronise: come to one verdict over all processes of torch.distributed; by default
             wherever there is more than one.
         settings: single settings of `gradsieve.Sieve` by name, such as `every=10`.
@@ -72,12 +76,14 @@ class Sieve(Wrapped):
         optimizer: Optimizer,
         policy: PolicyName | core.Sieve = "auto",
         *,
+        clip: Threshold | None = None,
         synchronise: bool | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(optimizer)
         self.policy = _settings(policy, settings).at_work()
         self.model = model
+        self.clip = None if clip is None else Clip(clip)
         self.synchronise = synchronise
         self.stacks = find_stacks(model)
         self._modules = list(model.named_modules())
@@ -129,6 +135,8 @@ class Sieve(Wrapped):
             self.counts["not_finite"] += 1
             self._left_out({"": Verdict(False, Reason.NOT_FINITE)}, take)
             return
+        if self.clip is not None:
+            self.clip(moving_parameters(self.optimizer))
         self._remembered.looks_in -= 1
         if self._remembered.looks_in > 0:
             take()
@@ -264,13 +272,19 @@ class Sieve(Wrapped):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's, and the sieve's own under "gradsieve"."""
-        return {**self.optimizer.state_dict(), "gradsieve": self._remembered.saved()}
+        own = self._remembered.saved()
+        if self.clip is not None:
+            own["clip"] = self.clip.state_dict()
+        return {**self.optimizer.state_dict(), "gradsieve": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state of this class, or of the wrapped optimizer's own."""
-        own = Remembered.loaded(state_dict.get("gradsieve", {}))
+        saved = state_dict.get("gradsieve", {})
+        own, clip = Remembered.loaded(saved), copy.deepcopy(self.clip)
+        if clip is not None and "clip" in saved:
+            clip.load_state_dict(saved["clip"])
         self.optimizer.load_state_dict({k: v for k, v in state_dict.items() if k != "gradsieve"})
-        self._remembered = own
+        self._remembered, self.clip = own, clip
         self.recorder.forget()
         self.recorder.listening = own.looks_in <= 1
 

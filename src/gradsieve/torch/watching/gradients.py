@@ -8,18 +8,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from gradsieve.torch.applying.clipping import total_norm
+
 MANY = 1000  # norms that wait on their device before they are read
-
-
-def total_norm(parameters: Iterable[Tensor]) -> Tensor | None:
-    """The norm of all gradients together, or None where there are none."""
-    gradients = [one.grad.detach() for one in parameters if one.grad is not None]
-    if not gradients:
-        return None
-    device = gradients[0].device
-    wide = [torch.linalg.vector_norm(one, dtype=torch.float32).to(device) for one in gradients]
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(wide))
-    return norm
 
 
 class GradientNorms:
@@ -60,6 +51,7 @@ class GradientNorms:
             found["gradient_norm/highest"] = max(finite)
         if self.clip is not None and finite:
             factors = [self.clip / norm for norm in finite if norm > self.clip]
+            found["clip/threshold"] = self.clip
             found["clip/share"] = len(factors) / len(finite)
             if factors:
                 found["clip/factor"] = math.exp(sum(map(math.log, factors)) / len(factors))

@@ -122,6 +122,8 @@ class Watch:
         judgement = self._judged(looks)
         values = {"loss": self._losses[-1]} if loss is not None else {}
         self.norms.compute(self.model.parameters())
+        if isinstance(self.optimizer, Sieve) and self.optimizer.clip is not None:
+            self.norms.clip = self.optimizer.clip.threshold
         values |= self.norms.values() | self._of_optimizer()
         for one in looks:
             values |= {f"{one.name}/{name}": value for name, value in one.values().items()}
