@@ -28,6 +28,7 @@ from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 TOO_SHORT = "no sequence is longer than the horizon"
 NO_GRADIENT = "no gradient arrives at the recurrent products"
 CHANGED = "inputs or initial states were changed in place after the call"
+DROPOUT = "the dropout between its layers cannot be drawn again on this device"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Measured:
     count: int  # of examples, over all processes
     signal: float  # mean ‖γ‖ over all examples: it falls as the model learns
     slow: SlowSum | None  # where the policy measures by slow Q
-    changed: bool  # whether calls were left out, because what they were given has changed since
+    left_out: str | None  # why calls were left out, where some were
 
     @property
     def Q(self) -> float:
@@ -67,7 +68,7 @@ class Measured:
     def unjudged(self) -> str | None:
         """Why there can be no verdict, or None."""
         if self.count == 0:
-            return CHANGED if self.changed else TOO_SHORT
+            return self.left_out or TOO_SHORT
         return NO_GRADIENT if self.norms.near_norm == 0 else None
 
 
@@ -85,7 +86,9 @@ def gather(
         weights = stack.fixed_weights()
         like = weights[Place(0, 0)]["weight_hh"]
         given = [sequences(stack, chain, like) for chain in valid]
-        transports, carried = _carried(stack, weights, given, memory)
+        every, carried = _carried(stack, weights, given, memory)
+        transports = [transport for transport in every if transport.follows]
+        carried = [one for one in carried if one.transport.follows]
         found = _ends(stack, carried, sieve.horizon)
         slow = None
         if policy.measure == "slow Q":
@@ -111,8 +114,13 @@ def gather(
             int(count),
             total / max(1.0, examples),
             slow,
-            len(valid) < len(chains),
+            _left_out(len(valid) < len(chains), len(transports) < len(every)),
         )
+
+
+def _left_out(changed: bool, dropped: bool) -> str | None:
+    """Why calls were left out."""
+    return CHANGED if changed else DROPOUT if dropped else None
 
 
 def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:

@@ -8,6 +8,7 @@ together, n in that direction's own time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -66,7 +67,25 @@ class Transport:
     def side_by_side(self, values: Callable[[Place], Tensor], level: int) -> Tensor:
         """Both directions' values at one level, in true time, as the level above reads them."""
         places = self.stack.level(level)
-        return torch.cat([self.own_time(values(one), one.direction) for one in places], dim=-1)
+        joined = torch.cat([self.own_time(values(one), one.direction) for one in places], dim=-1)
+        mask = self._mask(level)
+        return joined if mask is None else joined * mask
+
+    def _mask(self, level: int) -> Tensor | None:
+        """What dropout multiplied the outputs of a level by."""
+        masks = self.sequences.masks
+        return masks[level] if level < len(masks) else None
+
+    @cached_property
+    def follows(self) -> bool:
+        """Whether it comes to the recorded outputs; with dropout that is not certain."""
+        given, top = self.sequences, self.stack.layers - 1
+        if not given.masks:
+            return True
+        if given.outputs is None:
+            return given.inputs.device.type == "cpu"
+        found = self.side_by_side(lambda place: self.layers[place].run.after[0], top)
+        return bool(torch.allclose(found, given.outputs, rtol=1e-3, atol=1e-3))
 
     @property
     def one_tanh_layer(self) -> TanhLocal | None:
@@ -119,6 +138,9 @@ class Transport:
                 total = turned if total is None else _sum(total, turned)
         if total is None:
             return {}
+        mask = self._mask(level - 1)
+        if mask is not None:
+            total = Scaled(tuple(part * mask for part in total.parts), total.exponents)
         handed: dict[Place, Scaled] = {}
         for place in self.stack.level(level - 1):
             after = self.layers[place].run.after

@@ -15,11 +15,13 @@ from typing import Any, Protocol
 from torch import nn
 
 STATE = "__getstate__"
-HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs")
+HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks")
 
 
 class Listener(Protocol):
     """Hears of the calls of the modules that it asked for, and passes their result on."""
+
+    def called(self, module: nn.Module) -> None: ...
 
     def heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -27,13 +29,20 @@ class Listener(Protocol):
 
 
 class _Line:
-    """The one hook of one module."""
+    """The one pair of hooks of one module."""
 
     def __init__(self, module: nn.Module) -> None:
         self.listeners: weakref.WeakSet[Any] = weakref.WeakSet()
         self._module = weakref.ref(module)
-        self._handle = module.register_forward_hook(self._heard, with_kwargs=True)
+        self._handles = [
+            module.register_forward_pre_hook(self._called),
+            module.register_forward_hook(self._heard, with_kwargs=True),
+        ]
         module.__dict__[STATE] = self._state
+
+    def _called(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        for listener in tuple(self.listeners):
+            listener.called(module)
 
     def _heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -50,13 +59,15 @@ class _Line:
         if not isinstance(state, dict):
             return state
         state = {name: value for name, value in state.items() if name != STATE}
+        own = {handle.id for handle in self._handles}
         for name in HOOKS:
-            kept = (item for item in state[name].items() if item[0] != self._handle.id)
+            kept = (item for item in state[name].items() if item[0] not in own)
             state[name] = OrderedDict(kept)
         return state
 
     def close(self) -> None:
-        self._handle.remove()
+        for handle in self._handles:
+            handle.remove()
         module = self._module()
         if module is not None:
             module.__dict__.pop(STATE, None)

@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from gradsieve.torch.modules import listening
 from gradsieve.torch.modules.cells import State
+from gradsieve.torch.modules.dropout import Drawn, about_to_draw
 from gradsieve.torch.modules.stack import Stack
 
 
@@ -50,6 +51,7 @@ class Call:
     initial: tuple[Kept, ...] | None
     packing: PackedSequence | None = None  # how inputs and outputs are packed, where they are
     last: tuple[tuple[weakref.ref[Tensor], int], ...] = ()  # the last state, with its versions
+    drawn: Drawn | None = None  # where units were dropped between its layers
     earlier: Call | None = None  # the call that this one continues
     continued: bool = False
     gradients: dict[str, Tensor] = field(default_factory=dict)  # by "outputs", "h", "c"
@@ -92,7 +94,13 @@ class Recorder:
         self.listening = True
         self.calls: dict[Stack, list[Call]] = {stack: [] for stack in stacks}
         self._stacks = {stack.module: stack for stack in stacks}
+        self._drawn: dict[nn.Module, Drawn | None] = {}
         listening.connect(self, list(self._stacks))
+
+    def called(self, module: nn.Module) -> None:
+        """Note what a call is about to draw."""
+        if self.listening and torch.is_grad_enabled():
+            self._drawn[module] = about_to_draw(module)
 
     def heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -112,6 +120,7 @@ class Recorder:
         call = _call(given, state, outputs, ends)
         if call is None:
             return result
+        call.drawn = self._drawn.pop(module, None)
         if not stack.single_steps:
             call.remember_all(("outputs", "h", "c"), (_data(outputs), *ends))
         else:

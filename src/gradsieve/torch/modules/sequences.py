@@ -22,6 +22,7 @@ class TimeFirst:
     initial: dict[Place, State]  # parts (B,·)
     outputs: Tensor | None  # (T,B,directions·H), where they can stand for a second forward pass
     by_output: Tensor | None  # ∂E/∂outputs, (T,B,directions·H)
+    masks: list[Tensor]  # by level but the top one, (T,B,directions·H); none without dropout
     by_last: list[Tensor | None]  # ∂E/∂(last state), parts (layers·directions,B,·)
 
 
@@ -38,6 +39,7 @@ def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
         _initial(stack, chain[0], batch, like),
         _joined([call.outputs for call in calls]),
         _joined_gradients(calls),
+        _joined_masks(calls),
         [None if part is None else part.reshape(rows, batch, -1).to(like.dtype) for part in last],
     )
 
@@ -52,6 +54,20 @@ class _Shaped:
         self.outputs, self.by_output = self._known_outputs(), call.gradients.get("outputs")
         if self.by_output is not None:
             self.by_output = self._time_first(self.by_output)[0]
+
+    @property
+    def masks(self) -> list[Tensor]:
+        """By level but the top one; time first."""
+        call, stack = self._call, self._stack
+        if call.drawn is None:
+            return []
+        width = self._like.shape[1] * stack.directions
+        if call.packing is not None:
+            drawn = call.drawn.masks(stack.layers - 1, call.outputs.value.shape, call.outputs.value)
+            return [self._time_first(mask)[0] for mask in drawn]
+        shape = torch.Size([*self.shape[:2], width])
+        drawn = call.drawn.masks(stack.layers - 1, shape, call.outputs.value)
+        return [mask.to(self._like.dtype) for mask in drawn]
 
     def _known_outputs(self) -> Tensor | None:
         call, outputs = self._call, self._call.outputs
@@ -70,6 +86,16 @@ class _Shaped:
         if values.dim() == 2:
             return values.unsqueeze(1), None
         return values.transpose(0, 1) if self._stack.batch_first else values, None
+
+
+def _joined_masks(calls: list[_Shaped]) -> list[Tensor]:
+    """Of each level; a call that was made without dropout has ones."""
+    levels = max(len(call.masks) for call in calls)
+    if levels == 0:
+        return []
+    ones = [call.inputs.new_ones(call.shape) for call in calls]
+    rows = [call.masks or [one] * levels for call, one in zip(calls, ones, strict=True)]
+    return [torch.cat(parts) for parts in zip(*rows, strict=True)]
 
 
 def _joined(parts: list[Tensor | None]) -> Tensor | None:

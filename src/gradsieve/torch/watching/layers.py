@@ -35,6 +35,8 @@ def look_at(
     """
     like = weights[Place(0, 0)]["weight_hh"]
     transport = Transport(stack, weights, sequences(stack, chain, like))
+    if not transport.follows:
+        return []
     looks = []
     for carrier in transport.carriers:
         longest = int(carrier.last.max())
