@@ -24,6 +24,7 @@ KINDS: dict[str, Callable[[], nn.RNNBase]] = {
     "rnn": lambda: nn.RNN(INPUTS, H, num_layers=2, dropout=SHARE),
     "gru": lambda: nn.GRU(INPUTS, H, num_layers=2, dropout=SHARE),
     "lstm": lambda: nn.LSTM(INPUTS, H, num_layers=2, dropout=SHARE),
+    "gst.LSTM": lambda: gst.LSTM(INPUTS, H, num_layers=2, dropout=SHARE),
 }
 
 

@@ -9,6 +9,7 @@ the rate are those of the core. A run is short, so one that is killed begins ane
 from __future__ import annotations
 
 import copy
+import math
 import time
 from typing import Any
 
@@ -65,6 +66,7 @@ def execute(config: RunConfig) -> dict[str, Any]:
     )
     sieve = None if recipe.sieve is None else gst.Sieve(net, plain, recipe.sieve)
     optimizer = plain if sieve is None else sieve
+    clip = gst.Clip(recipe.optimiser.clip or math.inf, recipe.optimiser.clip_quantile)
     clock, history, began = Clock(), [], time.perf_counter()
     best, best_state = (-1.0, 0.0), copy.deepcopy(net.state_dict())
     stopped, best_epoch, epoch, losses = "epochs", 0, 0, 0
@@ -74,7 +76,7 @@ def execute(config: RunConfig) -> dict[str, Any]:
             group["lr"] = recipe.schedule.rate(rate, epoch - 1, budget.epochs, epoch - 1)
         order = np.random.Generator(np.random.PCG64([config.network, epoch - 1]))
         for indices in order.integers(0, len(data.train), (budget.iterations, budget.batch)):
-            losses += not learn(net, optimizer, data.train, indices, recipe.optimiser.clip)
+            losses += not learn(net, optimizer, data.train, indices, clip)
         if epoch % budget.validate_every and epoch < budget.epochs:
             continue
         accuracy, loss = evaluate(net, task, data.validation)
@@ -124,7 +126,7 @@ def started(config: RunConfig, task: Problem, per_step: bool) -> Network:
     return net
 
 
-def learn(net: Network, optimizer: Any, part: Stacked, indices: Array, clip: float | None) -> bool:
+def learn(net: Network, optimizer: Any, part: Stacked, indices: Array, clip: gst.Clip) -> bool:
     """One update; whether its loss was finite. One that is not is left out, and counted."""
     u, t, _ = part.batch(indices)
     loss = loss_of(net(torch.from_numpy(np.ascontiguousarray(u))), t)
@@ -132,8 +134,7 @@ def learn(net: Network, optimizer: Any, part: Stacked, indices: Array, clip: flo
     loss.backward()  # type: ignore[no-untyped-call]
     if not torch.isfinite(loss):
         return False
-    if clip is not None:
-        nn.utils.clip_grad_norm_(net.parameters(), clip)
+    clip(net.parameters())
     optimizer.step()
     return True
 

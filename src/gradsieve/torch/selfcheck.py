@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsieve.torch.applying.optimizer import Sieve
-from gradsieve.torch.fast.srn import SRN
+from gradsieve.torch.fast.modules import GRU, LSTM, RNN
 from gradsieve.torch.kernel_bridge import without_kernel
 from gradsieve.torch.modules.cells import drive, recur
 from gradsieve.torch.modules.stack import Place, find_stacks
@@ -31,7 +31,9 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
     "nn.LSTM": lambda: nn.LSTM(INPUTS, HIDDEN),
     "nn.LSTM, 2 layers": lambda: nn.LSTM(INPUTS, HIDDEN, num_layers=2),
     "nn.GRU, bidirectional": lambda: nn.GRU(INPUTS, HIDDEN, bidirectional=True),
-    "gst.SRN": lambda: SRN(INPUTS, HIDDEN),
+    "gst.RNN": lambda: RNN(INPUTS, HIDDEN),
+    "gst.GRU, 2 layers": lambda: GRU(INPUTS, HIDDEN, num_layers=2),
+    "gst.LSTM": lambda: LSTM(INPUTS, HIDDEN),
 }
 # In what each is measured: Q and slow Q are powers of ten, the others relative.
 TOLERANCES = {"Q": 1e-3, "slow Q": 1e-3, "dS": 1e-2, "correction": 1e-2, "gradient": 1e-3}
