@@ -131,12 +131,12 @@ def test_every_layout_follows_its_masks(layout):
 
 def test_masks_that_cannot_be_drawn_again_are_not_judged_and_said(monkeypatch):
     """As with cuDNN, which has a generator of its own."""
-    right = dropout.Drawn.masks
+    right = dropout.DropoutDraw.masks
 
-    def others(self: dropout.Drawn, *given: object) -> list[Tensor]:
+    def others(self: dropout.DropoutDraw, *given: object) -> list[Tensor]:
         return [mask.flip(0) for mask in right(self, *given)]
 
-    monkeypatch.setattr(dropout.Drawn, "masks", others)
+    monkeypatch.setattr(dropout.DropoutDraw, "masks", others)
     module = KINDS["gru"]()
     optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=0.1))
     module(torch.randn(T, B, INPUTS))[0][-1].sum().backward()

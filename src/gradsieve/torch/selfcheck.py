@@ -42,7 +42,7 @@ NEVER_IN_RANGE = {"q_range": (-99.0, -98.0), "steer_rate": 0.1}
 
 
 @dataclass(frozen=True)
-class Way:
+class Route:
     """Where and how a measure is taken."""
 
     name: str
@@ -56,22 +56,22 @@ class Way:
             yield
 
 
-REFERENCE = Way("reference", "cpu", kernel=False, dtype=torch.float64)
+REFERENCE = Route("reference", "cpu", kernel=False, dtype=torch.float64)
 
 
-def ways() -> list[Way]:
+def ways() -> list[Route]:
     """Every way that this machine has."""
-    found = [Way("cpu, kernel", "cpu", kernel=True), Way("cpu, no kernel", "cpu", kernel=False)]
+    found = [Route("cpu, kernel", "cpu", kernel=True), Route("cpu, no kernel", "cpu", kernel=False)]
     kinds = ("cuda", "mps", "xpu")
     there = [kind for kind in kinds if getattr(torch, kind, None) and _is_there(kind)]
-    return found + [Way(kind, kind, kernel=False) for kind in there]
+    return found + [Route(kind, kind, kernel=False) for kind in there]
 
 
 def _is_there(kind: str) -> bool:
     return bool(getattr(torch, kind).is_available())
 
 
-def measures(make: Callable[[], nn.Module], way: Way) -> dict[str, Tensor]:
+def measures(make: Callable[[], nn.Module], way: Route) -> dict[str, Tensor]:
     """Everything that is compared, in float64 on the CPU."""
     with way.taken():
         judged, _ = _stepped(make, way, "skip", ALWAYS)
@@ -90,7 +90,7 @@ def measures(make: Callable[[], nn.Module], way: Way) -> dict[str, Tensor]:
 
 
 def _stepped(
-    make: Callable[[], nn.Module], way: Way, policy: str, settings: dict[str, object]
+    make: Callable[[], nn.Module], way: Route, policy: str, settings: dict[str, object]
 ) -> tuple[Sieve, Tensor]:
     """A sieve after one step, and what the step has changed."""
     module, inputs = _begun(make, way)
@@ -103,7 +103,7 @@ def _stepped(
     return optimizer, _flat(module.parameters()) - before
 
 
-def _begun(make: Callable[[], nn.Module], way: Way) -> tuple[nn.Module, Tensor]:
+def _begun(make: Callable[[], nn.Module], way: Route) -> tuple[nn.Module, Tensor]:
     """The same weights and inputs for every way."""
     generator = torch.Generator().manual_seed(0)
     module = make()
@@ -135,7 +135,7 @@ def autograd_Q(make: Callable[[], nn.Module]) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """One measure of one module: the difference of each way to the reference."""
 
     module: str
@@ -147,7 +147,7 @@ class Row:
         return all(one <= TOLERANCES[self.measure] for one in self.differences.values())
 
 
-def check() -> Iterator[Row]:
+def check() -> Iterator[CheckRow]:
     """Every row of the table."""
     for module, make in MODULES.items():
         reference = measures(make, REFERENCE)
@@ -159,7 +159,7 @@ def check() -> Iterator[Row]:
             }
             if measure == "Q" and not any(word in module for word in (",", "gst")):
                 differences["autograd"] = abs(autograd_Q(make) - float(right))
-            yield Row(module, measure, differences)
+            yield CheckRow(module, measure, differences)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DropoutDraw:
     """From where the masks of one call were drawn."""
 
     share: float  # of the units that are dropped
@@ -32,7 +32,7 @@ class Drawn:
             return [nn.functional.dropout(ones, self.share) for _ in range(levels)]
 
 
-def about_to_draw(module: nn.Module) -> Drawn | None:
+def about_to_draw(module: nn.Module) -> DropoutDraw | None:
     """The generator as it is, if this call of the module will draw masks."""
     share = float(getattr(module, "dropout", 0.0) or 0.0)
     if not (module.training and isinstance(module, nn.RNNBase) and share > 0):
@@ -41,7 +41,7 @@ def about_to_draw(module: nn.Module) -> Drawn | None:
         return None
     device = next(module.parameters()).device
     state = _generators(device).get_rng_state(*_index(device))
-    return Drawn(share, state, device)
+    return DropoutDraw(share, state, device)
 
 
 def _generators(device: torch.device) -> Any:

@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from gradsieve.torch.modules import listening
 from gradsieve.torch.modules.cells import State
-from gradsieve.torch.modules.dropout import Drawn, about_to_draw
+from gradsieve.torch.modules.dropout import DropoutDraw, about_to_draw
 from gradsieve.torch.modules.stack import Stack
 
 
@@ -51,7 +51,7 @@ class Call:
     initial: tuple[Kept, ...] | None
     packing: PackedSequence | None = None  # how inputs and outputs are packed, where they are
     last: tuple[tuple[weakref.ref[Tensor], int], ...] = ()  # the last state, with its versions
-    drawn: Drawn | None = None  # where units were dropped between its layers
+    drawn: DropoutDraw | None = None  # where units were dropped between its layers
     earlier: Call | None = None  # the call that this one continues
     continued: bool = False
     gradients: dict[str, Tensor] = field(default_factory=dict)  # by "outputs", "h", "c"
@@ -94,7 +94,7 @@ class Recorder:
         self.listening = True
         self.calls: dict[Stack, list[Call]] = {stack: [] for stack in stacks}
         self._stacks = {stack.module: stack for stack in stacks}
-        self._drawn: dict[nn.Module, Drawn | None] = {}
+        self._drawn: dict[nn.Module, DropoutDraw | None] = {}
         listening.connect(self, list(self._stacks))
 
     def called(self, module: nn.Module) -> None:
