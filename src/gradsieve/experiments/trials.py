@@ -22,7 +22,8 @@ from gradsieve.experiments.tables import table
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN
-from gradsieve.recipe import Recipe, Sieve
+from gradsieve.recipe import Curriculum, Recipe, Sieve
+from gradsieve.recipes import recommended
 from gradsieve.training import Extension, Outcome, Stepper, run_one
 
 
@@ -184,6 +185,28 @@ TRIALS = (
             "10 to 100 steps, larger minibatches": BENT,
         }, 1.5),
         {"explained": ".1%", "test accuracy": ".1%", "slow Q": "+.1f"},
+    ),
+    Question(
+        "the recommended recipe",
+        "What is each part of the recommended recipe worth? One part at a time is taken away.",
+        Condition("temporal_order_3bit", 150), (SEED, 1001, 1002),
+        {"whole": recommended()} | {
+            name: recommended().replaced(**without) for name, without in {
+                "no sieve": {"sieve": "off"},
+                "no curriculum": {"curriculum": Curriculum()},
+                "stages by epochs alone": {"advance_at": None},
+                "one minibatch for all lengths": {"batch_power": 0.0},
+                "one rate for all lengths": {"rate_power": 0.0},
+                "no bound on the mean square": {"rms_bound": None},
+                "no warm-up": {"warm_up": None},
+                "no cool-down": {"cool_down": None},
+                "with roll-back": {"roll_back": 6.0},
+                "units that do not bend": {"input_gain": 1.0, "bias_spread": 0.0},
+                "orthogonal": {"recurrent": "orthogonal"},
+            }.items()
+        },
+        {"test accuracy": ".1%", "updates": ".0f", "slow Q": "+.1f"},
+        {"stop_at": 0.999},
     ),
     starts("temporal_order", 150),
     starts("adding", 100),
