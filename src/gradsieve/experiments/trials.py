@@ -95,6 +95,22 @@ def both(recipes: Mapping[str, Recipe], highest: float = 0.5) -> dict[str, Recip
     }
 
 
+WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "whole": {},
+    "no sieve": {"sieve": "off"},
+    "no curriculum": {"curriculum": Curriculum()},
+    "stages by epochs alone": {"advance_at": None},
+    "one minibatch for all lengths": {"batch_power": 0.0},
+    "one rate for all lengths": {"rate_power": 0.0},
+    "no bound on the mean square": {"rms_bound": None},
+    "no warm-up": {"warm_up": None},
+    "no cool-down": {"cool_down": None},
+    "with roll-back": {"roll_back": 6.0},
+    "units that do not bend": {"input_gain": 1.0, "bias_spread": 0.0},
+    "orthogonal": {"recurrent": "orthogonal"},
+}
+
+
 def starts(task: str, length: int) -> Question:
     recipes = {
         start: WITHOUT_COOLING.replaced(recurrent=start)
@@ -190,21 +206,7 @@ TRIALS = (
         "the recommended recipe",
         "What is each part of the recommended recipe worth? One part at a time is taken away.",
         Condition("temporal_order_3bit", 150), (SEED, 1001, 1002),
-        {"whole": recommended()} | {
-            name: recommended().replaced(**without) for name, without in {
-                "no sieve": {"sieve": "off"},
-                "no curriculum": {"curriculum": Curriculum()},
-                "stages by epochs alone": {"advance_at": None},
-                "one minibatch for all lengths": {"batch_power": 0.0},
-                "one rate for all lengths": {"rate_power": 0.0},
-                "no bound on the mean square": {"rms_bound": None},
-                "no warm-up": {"warm_up": None},
-                "no cool-down": {"cool_down": None},
-                "with roll-back": {"roll_back": 6.0},
-                "units that do not bend": {"input_gain": 1.0, "bias_spread": 0.0},
-                "orthogonal": {"recurrent": "orthogonal"},
-            }.items()
-        },
+        {name: recommended().replaced(**without) for name, without in WITHOUT.items()},
         {"test accuracy": ".1%", "updates": ".0f", "slow Q": "+.1f"},
         {"stop_at": 0.999},
     ),
