@@ -70,9 +70,10 @@ class Ground:
         search = Candidates(rates, share=1, longest=self.longest, networks=2)
         if self.row.cell != CORE:
             return around_adam(self.row.cell, search, None, **budget)[:-1]
+        own = recipes.recommended() if self.row.drawn else recipes.own_data()
         usual, recommended = (
             recipe.replaced(**budget, **({} if self.row.drawn else {"stop_at": None}))
-            for recipe in (USUAL_RECIPE, recipes.recommended())
+            for recipe in (USUAL_RECIPE, own)
         )
         arms = in_the_core(usual, recommended, search, self.hidden)[:-1]
         return (*arms, penalised(usual, self.longest)) if self.penalty else arms

@@ -3,7 +3,8 @@
 A row is a problem of a length and a cell. In the core "the usual way" is the nearest to Adam that
 it has, RMS scaling with momentum and clipping, from the spread that PyTorch's start has; around
 PyTorch's modules it is Adam itself. Its rate is searched over whole runs, on networks that no table
-reports. `recommended` is `gradsieve.recipes.recommended()` as it is, without any search.
+reports. `recommended` is `gradsieve.recipes.recommended()` as it is, without any search; on data
+sets it is `gradsieve.recipes.own_data()`, which differs by what only drawn tasks allow.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ def arms_of(row: TableRow) -> tuple[CellArm, ...]:
     if not row.drawn:
         search = replace(search, tried=DATA_RATES)
         usual, recommended = (
-            recipe.replaced(epochs=DATA_EPOCHS, stop_at=None) for recipe in (usual, recommended)
+            recipe.replaced(epochs=DATA_EPOCHS, stop_at=None)
+            for recipe in (usual, recipes.own_data())
         )
     return in_the_core(usual, recommended, search)
 
