@@ -1,4 +1,4 @@
-"""Where the time of a training step in PyTorch goes: `nn.RNN` and `gst.RNN`, part by part.
+"""Where the time of a training step in PyTorch goes: its layers and ours, part by part.
 
 H = 100, B = 10, T = 100, one thread; processor time of the thread in milliseconds, medians, the two
 taking turns. "overhead" is the same step of one unit and one time step: all that is not arithmetic.
@@ -46,11 +46,18 @@ def loop(make: Callable[[int, int], nn.Module], steps: int, batch: int, hidden: 
 
 def main() -> None:
     torch.set_num_threads(1)
-    loops = {
-        "nn.RNN": loop(nn.RNN, 100, 10, 100),
-        "gst.RNN": loop(gst.RNN, 100, 10, 100),
-        "gst.RNN, overhead": loop(gst.RNN, 1, 1, 1),
-    }
+    kinds = {"RNN": (nn.RNN, gst.RNN), "GRU": (nn.GRU, gst.GRU), "LSTM": (nn.LSTM, gst.LSTM)}
+    for name, (plain, fast) in kinds.items():
+        compare(
+            {
+                f"nn.{name}": loop(plain, 100, 10, 100),
+                f"gst.{name}": loop(fast, 100, 10, 100),
+                f"gst.{name}, overhead": loop(fast, 1, 1, 1),
+            }
+        )
+
+
+def compare(loops) -> None:
     found = defaultdict(list)
     for turn in range(220):
         for name, step in loops.items():

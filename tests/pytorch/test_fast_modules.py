@@ -172,13 +172,13 @@ def test_torch_compile_runs_it_as_it_runs_pytorchs_own(kind):
     assert frames[1] == frames[0]
 
 
-def test_torch_compile_takes_it_into_one_graph_where_it_may(monkeypatch):
+def test_torch_compile_takes_it_into_one_graph_where_it_may():
     torch._dynamo.reset()
-    monkeypatch.setattr(torch._dynamo.config, "allow_rnn", True)
     model = nn.Sequential(nn.Linear(3, 3), gst.GRU(3, 5, bidirectional=True))
     u = torch.randn(6, 2, 3)
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(u), model(u))
+    with torch._dynamo.config.patch(allow_rnn=True):
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(u), model(u))
 
 
 @every_kind

@@ -18,6 +18,19 @@ struct Named {
     Index size(std::size_t axis) const { return Index(array.shape(axis)); }
 };
 
+// Whether the array has this shape; its first axis may be given as several.
+inline bool has_shape(const nb::ndarray<nb::ro>& array, std::initializer_list<Index> shape) {
+    if (array.ndim() < shape.size()) return false;
+    const std::size_t more = array.ndim() - shape.size();
+    Index leading = 1;
+    for (std::size_t axis = 0; axis <= more && axis < array.ndim(); ++axis)
+        leading *= Index(array.shape(axis));
+    std::size_t axis = more;
+    for (const Index* size = shape.begin(); size != shape.end(); ++size, ++axis)
+        if ((axis == more ? leading : Index(array.shape(axis))) != *size) return false;
+    return true;
+}
+
 template <class Value>
 void check_values(const Named& given, std::initializer_list<Index> shape) {
     const char* wanted = std::is_same_v<Value, float>    ? "float32"
@@ -25,7 +38,7 @@ void check_values(const Named& given, std::initializer_list<Index> shape) {
                                                          : "int64";
     if (given.array.dtype() != nb::dtype<Value>())
         throw nb::type_error((std::string(given.name) + " must hold " + wanted).c_str());
-    check_shape(given.name, given.array, shape);
+    if (!has_shape(given.array, shape)) check_shape(given.name, given.array, shape);
     Index step = 1;
     for (std::size_t axis = given.array.ndim(); axis-- > 0;) {
         if (given.size(axis) != 1 && given.array.size() > 0 && given.array.stride(axis) != step)

@@ -52,6 +52,8 @@ struct LayerGradients {
     Real *u, *h0, *c0, *W_ih, *W_hh, *b_ih, *b_hh;
 };
 
+inline constexpr Index row_block = 28;  // rows that go through a step together: two tiles' worth
+
 // Working memory, aligned, rows padded. It comes as it is: the passes clear what must be zero.
 template <class Real>
 struct LayerMemory {
@@ -62,7 +64,7 @@ struct LayerMemory {
     Real *h, *c;                 // B rows of ld_h: the carried state, or its gradient
     Real* direct;                // B rows of ld_h: gru, the gradient that goes round the gates
     Real *inputs, *before;       // block rows of ld_i: [u | 1]; of ld_h: [h(n-1) | 1]
-    Real *x, *a;                 // block rows and B rows of ld_g: W_ih u + b and W_hh h
+    Real *x, *a;                 // block rows, row_block rows of ld_g: W_ih u + b and W_hh h
     Real *bias_x, *bias_a;       // ld_g
     Real *delta, *delta_n;       // block rows of ld_g; of ld_h: gru, of its gate n by the input
     Real *by_hh, *by_ih, *by_in; // H + 1, I + 1 rows of ld_g; I + 1 rows of ld_h: transposed

@@ -172,7 +172,8 @@ void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
     const States<Real> to = call.states_to_write(out);
     const nb::gil_scoped_release unlocked;
     LayerMemory<Real> m = sized(layer, block);
-    const Index rows = m.steps * layer.B, columns = padded<Real>(layer.gates() * layer.H);
+    const Index rows = m.steps > 1 ? m.steps * layer.B : row_block;
+    const Index columns = padded<Real>(layer.gates() * layer.H);
     m.size_hh = padded<Real>(layer.H) * columns, m.size_ih = padded<Real>(layer.I) * columns;
     const Arena arena(
         [&](Arena& part) {
@@ -185,7 +186,7 @@ void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
             m.c = part.template take<Real>(layer.B, m.ld_h);
             m.inputs = part.template take<Real>(rows, m.ld_i);
             m.x = part.template take<Real>(rows * m.ld_g + behind);
-            m.a = part.template take<Real>(layer.B * m.ld_g + behind);
+            m.a = part.template take<Real>(row_block * m.ld_g + behind);
         },
         false);
     const FloatState state;

@@ -47,17 +47,32 @@ inline void pack_forward(const Recurrence<Real>& layer, LayerMemory<Real>& m) {
         (layer.cell == Cell::gru && j >= 2 * H ? m.bias_a : m.bias_x)[j] += layer.b_hh[j];
 }
 
-// x = W_ih u + b of computation steps from … to - 1.
+// x = W_ih u + b of `rows` rows, the first of which is `row`.
 template <class Real>
-inline void input_products(const Recurrence<Real>& layer, LayerMemory<Real>& m, Index from,
-                           Index to) {
-    const Index I = layer.I, row = first_row(layer, from, to);
-    Index rows = 0;
-    for (Index s = from; s < to; ++s) rows += layer.rows(step_at(layer, s));
+inline void input_products(const Recurrence<Real>& layer, LayerMemory<Real>& m, Index row,
+                           Index rows) {
+    const Index I = layer.I;
     for (Index b = 0; b < rows; ++b)
         copy_row(m.inputs + b * m.ld_i, layer.u + (row + b) * I, I);
     const Factor<Real> factor{m.inputs, m.ld_i, m.W_ih, I, I};
     multiply(m.x, m.ld_g, rows, layer.gates() * layer.H, m.bias_x, &factor, 1);
+}
+
+// The units of `rows` rows from `row` on, which are sequences b, b + 1, …; x are their products.
+template <class C, bool keep, class Real>
+inline void forward_rows(const States<Real>& to, const LayerMemory<Real>& m, Index H,
+                         const Real* x, Index row, Index b, Index rows) {
+    for (Index r = 0; r < rows; ++r) {
+        const ForwardRow<Real> at{H,
+                                  x + r * m.ld_g,
+                                  m.a + r * m.ld_g,
+                                  m.h + (b + r) * m.ld_h,
+                                  m.c + (b + r) * m.ld_h,
+                                  to.h + (row + r) * H,
+                                  keep ? to.gates + (row + r) * 4 * H : nullptr,
+                                  keep && to.c ? to.c + (row + r) * H : nullptr};
+        for_vectors<Real>(H, [&](Index j, auto count) { C::template forward<keep>(at, j, count); });
+    }
 }
 
 template <class C, bool keep, class Real>
@@ -69,29 +84,20 @@ void forward_layer(const Recurrence<Real>& layer, const States<Real>& to, LayerM
     for (Index from = 0; from < T; from += m.steps) {
         const Index until = T - from < m.steps ? T : from + m.steps;
         const Index block_row = first_row(layer, from, until);
-        input_products(layer, m, from, until);
+        const bool ahead = m.steps > 1;  // many sequences: a block of rows has its own products
+        Index block_rows = 0;
+        for (Index s = from; s < until; ++s) block_rows += layer.rows(step_at(layer, s));
+        if (ahead) input_products(layer, m, block_row, block_rows);
         for (Index s = from; s < until; ++s) {
-            const Index n = step_at(layer, s), step_row = layer.first[n];
-            const Real* x = m.x + (step_row - block_row) * m.ld_g;
-            const Factor<Real> factor{m.h, m.ld_h, m.W_hh, H, H};
-            const auto units = [&](Index first, Index rows) {
-                for (Index b = first; b < first + rows; ++b) {
-                    const Index row = step_row + b;
-                    const ForwardRow<Real> at{H,
-                                              x + b * m.ld_g,
-                                              m.a + b * m.ld_g,
-                                              m.h + b * m.ld_h,
-                                              m.c + b * m.ld_h,
-                                              to.h + row * H,
-                                              keep ? to.gates + row * 4 * H : nullptr,
-                                              keep && to.c ? to.c + row * H : nullptr};
-                    for_vectors<Real>(H, [&](Index j, auto count) {
-                        C::template forward<keep>(at, j, count);
-                    });
-                }
-            };
-            multiply(m.a, m.ld_g, layer.rows(n), G * H, C::gates == 3 ? m.bias_a : nullptr, &factor,
-                     1, units);
+            const Index n = step_at(layer, s);
+            for_row_tiles(layer.rows(n), row_block, [&](Index b, Index rows) {
+                const Index row = layer.first[n] + b;
+                if (!ahead) input_products(layer, m, row, rows);
+                const Factor<Real> factor{m.h + b * m.ld_h, m.ld_h, m.W_hh, H, H};
+                multiply(m.a, m.ld_g, rows, G * H, G == 3 ? m.bias_a : nullptr, &factor, 1);
+                forward_rows<C, keep>(to, m, H, m.x + (ahead ? (row - block_row) * m.ld_g : 0), row,
+                                      b, rows);
+            });
         }
     }
     for (Index b = 0; b < B; ++b) {

@@ -190,8 +190,7 @@ def _forward(
         None if shape is None else u.new_empty(shape) for shape in _shapes(layer, u, hidden, keep)
     ]
     h, h_last, c_last, gates, c = found
-    out = (h.view(-1, hidden), _rows(gates, 4, hidden), _rows(c, hidden), h_last, c_last)  # type: ignore[union-attr]
-    _call(recursions.recurrent_forward, layer, u, weights, initial, out)
+    _call(recursions.recurrent_forward, layer, u, weights, initial, (h, gates, c, h_last, c_last))
     return tuple(found)
 
 
@@ -205,23 +204,17 @@ def _backward(
     needed: Sequence[bool],
 ) -> list[Tensor | None]:
     """Gradients by u, weights and initial, where needed."""
-    given, hidden = (u, *weights, *initial), weights[1].shape[1]
+    given = (u, *weights, *initial)
     found = [
         torch.empty(one.shape, dtype=one.dtype) if need else None
         for one, need in zip(given, needed, strict=True)
     ]
     by_u, *others = found
     by_weights, by_initial = others[: len(weights)], others[len(weights) :]
-    out = (_rows(by_u, u.shape[-1]), *_filled(by_initial, 2), *_filled(by_weights, 4))
+    out = (by_u, *_filled(by_initial, 2), *_filled(by_weights, 4))
     h, gates, c = states
-    lstm, gated = layer.cell == "lstm", layer.cell != "tanh"
-    kept = (
-        _rows(h, hidden),
-        _rows(gates, 4, hidden) if gated else None,
-        _rows(c, hidden) if lstm else None,
-    )
-    by_h, by_h_last, by_c_last = (None if one is None else one.contiguous() for one in seeds)
-    entering = (_rows(by_h, hidden), by_h_last, by_c_last)
+    kept = (h, gates if layer.cell != "tanh" else None, c if layer.cell == "lstm" else None)
+    entering = tuple([None if one is None else one.contiguous() for one in seeds])
     _call(recursions.recurrent_backward, layer, u, weights, initial, kept, entering, out)
     return found
 
@@ -256,10 +249,6 @@ def _arrays(tensors: Sequence[Tensor | None]) -> tuple[Any, ...]:
 
 def _filled(tensors: Sequence[Tensor | None], length: int) -> tuple[Tensor | None, ...]:
     return (*tensors, *(None,) * (length - len(tensors)))
-
-
-def _rows(tensor: Tensor | None, *width: int) -> Tensor | None:
-    return None if tensor is None else tensor.view(-1, *width)
 
 
 def _ordinary(*tensors: Tensor) -> bool:

@@ -32,10 +32,11 @@ class _Kernel(nn.RNNBase):
     def forward(self, input: Any, hx: Any = None) -> Any:
         packed = isinstance(input, PackedSequence)
         data = input.data if packed else input
-        if not isinstance(data, Tensor) or not _follows(self, data, packed):
+        weights = self._weights() if isinstance(data, Tensor) else []
+        if not weights or not _follows(self, data, weights, packed):
             return super().forward(input, hx)
         if packed:
-            return self._packed(input, hx)
+            return self._packed(input, hx, weights)
         batched = data.dim() == 3
         u = data.unsqueeze(1) if not batched else data.transpose(0, 1) if self.batch_first else data
         given = _given(hx)
@@ -43,25 +44,34 @@ class _Kernel(nn.RNNBase):
             given = tuple(part.unsqueeze(1) for part in given)
         if not _fit(self, given, u, u.shape[1]):
             return super().forward(input, hx)
-        h, last = self._layers(u, given, None)
+        h, last = self._layers(u, given, weights, None)
         if not batched:
             return h.squeeze(1), self._state([part.squeeze(1) for part in last])
         return h.transpose(0, 1) if self.batch_first else h, self._state(last)
 
-    def _packed(self, input: PackedSequence, hx: Any) -> Any:
+    def _weights(self) -> list[list[Tensor]]:
+        """Those of each layer and direction; none where the kernel has not this cell.
+
+        Asked for by name: PyTorch's list of them does not follow `functional_call`.
+        """
+        if not _has_kernel(self):
+            return []
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def _packed(self, input: PackedSequence, hx: Any, weights: list[list[Tensor]]) -> Any:
         data, sizes, order, back = input
         given = _given(hx)
         if not _fit(self, given, data, int(sizes[0])):
             return super().forward(cast("Any", input), hx)
         if order is not None:
             given = tuple(part.index_select(1, order) for part in given)
-        h, last = self._layers(data, given, sizes)
+        h, last = self._layers(data, given, weights, sizes)
         if back is not None:
             last = [part.index_select(1, back) for part in last]
         return PackedSequence(h, sizes, order, back), self._state(last)
 
     def _layers(
-        self, u: Tensor, initial: State, sizes: Tensor | None
+        self, u: Tensor, initial: State, weights: list[list[Tensor]], sizes: Tensor | None
     ) -> tuple[Tensor, list[Tensor]]:
         """Outputs of the highest layer, and the last states of all."""
         directions = 2 if self.bidirectional else 1
@@ -71,10 +81,10 @@ class _Kernel(nn.RNNBase):
             outputs = []
             for direction in range(directions):
                 place = index * directions + direction
-                # Asked for by name: PyTorch's list of them does not follow functional_call.
-                weights = [getattr(self, name) for name in self._all_weights[place]]
                 call = LayerCall(self._cell, sizes, batch, direction == 1)
-                h, h_last, c_last = layer.apply(call, u, weights, [part[place] for part in initial])
+                h, h_last, c_last = layer.apply(
+                    call, u, weights[place], [part[place] for part in initial]
+                )
                 outputs.append(h)
                 ends.append((h_last,) if c_last is None else (h_last, c_last))
             u = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)
@@ -192,15 +202,14 @@ def _has_kernel(module: nn.RNNBase) -> bool:
     return module.mode != "RNN_RELU" and not module.proj_size
 
 
-def _follows(module: nn.RNNBase, data: Tensor, packed: bool) -> bool:
+def _follows(module: nn.RNNBase, data: Tensor, weights: list[list[Tensor]], packed: bool) -> bool:
     """Whether the kernel can go through this input with the weights of this module."""
     return (
-        _has_kernel(module)
-        and data.dim() in ((2,) if packed else (2, 3))
+        data.dim() in ((2,) if packed else (2, 3))
         and data.shape[-1] == module.input_size
         and 0 not in data.shape
         and not torch.is_autocast_enabled("cpu")
-        and serves(data, *(getattr(module, names[1]) for names in module._all_weights))
+        and serves(data, *[own[1] for own in weights])
     )
 
 
