@@ -116,7 +116,6 @@ Variant = tuple[dict[str, Any], dict[str, Any]]  # settings of the recipe, of th
 VARIANTS: dict[str, Variant] = {
     "default": ({}, {}),
     "sieve off": ({"sieve": "off"}, {}),
-    "sieve on": ({}, {"also_off": False}),
     "orthogonal and identity": ({}, {"starts": ("orthogonal", "identity")}),
     "orthogonal": ({}, {"starts": ("orthogonal",)}),
     "no noise": ({}, {"noises": (0.0,)}),

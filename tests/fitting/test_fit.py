@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -26,7 +25,7 @@ from gradsieve.training.data import draw
 from gradsieve.training.evaluation import evaluate
 
 QUICK = Search(hidden=10, rates=(0.003, 0.01), noises=(0.0,), starts=("orthogonal",),
-               also_off=False, finalists=1, updates=200)  # fmt: skip
+               finalists=1, updates=200)  # fmt: skip
 SHORT = own_recipe().replaced(epochs=60, iterations=20)
 
 
@@ -210,16 +209,6 @@ def test_a_recipe_alone_is_trained_as_it_is_written() -> None:
     assert fitted.run.recipe == recipe
     assert len(fitted.trials) == 1
     assert (fitted.chosen.start, fitted.chosen.learning_rate) == ("identity", 0.007)
-
-
-def test_by_default_each_choice_is_tried_with_the_sieve_and_without() -> None:
-    data, few = first_value_classes(40), replace(QUICK, also_off=True, updates=20)
-    fitted = fit(data, few, epochs=2)
-    assert Counter(trial.choice.sieve for trial in fitted.trials) == {True: 2, False: 2}
-    assert (fitted.run.recipe.sieve is not None) == fitted.chosen.sieve
-    for asked in ("off", "hold"):  # as it was asked for, and nothing else
-        tried = fit(data, few, epochs=2, sieve=asked).trials
-        assert [trial.choice.sieve for trial in tried] == [True, True]
 
 
 def test_by_default_the_sieve_decides_for_itself_and_patience_ends_the_run() -> None:

@@ -75,7 +75,7 @@ def fitted(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "Test accuracy" in done.stdout
     assert "95 % interval" in done.stdout
     assert "The gradient reaches" in done.stdout
-    assert "sieve" in done.stdout
+    assert "The sieve corrected" in done.stdout
     return output
 
 

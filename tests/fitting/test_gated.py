@@ -19,7 +19,7 @@ from gradsieve.model import Model
 
 torch = pytest.importorskip("torch")
 
-QUICK = Search(cells=("gru",), hidden=8, rates=(0.01,), noises=(0.0,), also_off=False, updates=20)
+QUICK = Search(cells=("gru",), hidden=8, rates=(0.01,), noises=(0.0,), updates=20)
 SHORT = own_recipe().replaced(epochs=12, iterations=20)
 
 

@@ -221,10 +221,7 @@ def say(console: Console, fitted: Fitted, output: Path) -> None:
     reasons = sieve_reasons(fitted)
     total = sum(reasons.values()) or 1
     said = ", ".join(f"{Reason[name]} {count / total:.0%}" for name, count in reasons.items())
-    if chosen.sieve:
-        console.print(f"The sieve corrected {fitted.run.corrected:.1%} of the updates ({said}).")
-    else:
-        console.print("By the validation part, this network was trained without the sieve.")
+    console.print(f"The sieve corrected {fitted.run.corrected:.1%} of the updates ({said}).")
     if (output / "report.html").exists():
         console.print(f"Report: {output / 'report.html'}")
     console.print(

@@ -1,9 +1,10 @@
 """Training of GRU and LSTM networks on a person's sequences, by PyTorch.
 
-The recurrent layer is PyTorch's, Adam takes the steps, and `gradsieve.torch.Sieve` stands around it
-as the recipe says. The recipe's `learning_rate`, `momentum` and `rms_decay` are Adam's rate and its
-two betas; `clip`, schedule, budget and sieve mean what they mean for tanh units. A step's loss is
-the mean over its minibatch. Only this file and `_gated_parts` import PyTorch.
+The layer is `gradsieve.torch`'s GRU or LSTM, Adam takes the steps, and `gradsieve.torch.Sieve`
+stands around it as the recipe says. The recipe's `learning_rate`, `momentum` and `rms_decay` are
+Adam's rate and its two betas; `clip`, schedule, budget and sieve mean what they mean for tanh
+units. A step's loss is the mean over its minibatch. Only this file and `_gated_parts` import
+PyTorch.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import gradsieve.torch as gst
 from gradsieve.data import Sequences
 from gradsieve.fitting._gated_run import Beginning
 
-KINDS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+KINDS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": gst.GRU, "lstm": gst.LSTM}
 _random = threading.Lock()  # PyTorch's random numbers belong to the process
 
 

@@ -59,11 +59,6 @@ class Search(Settings):
         "input's own; 0 makes no copies.",
         shape="numbers of at least 0, one or more",
     )
-    also_off: bool = setting(
-        True,
-        "Where the recipe's policy is auto: whether each choice is also tried without the sieve.",
-        choices=(True, False),
-    )
     networks: int = setting(
         1, "Initial networks that each choice is tried with.", least=1, whole=True
     )
@@ -129,7 +124,7 @@ def cells(name: str) -> tuple[FittedCell, ...]:
     return (name,)
 
 
-NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), also_off=False, finalists=1)
+NO_SEARCH = Search(rates=(), starts=(), noises=(0.0,), finalists=1)
 
 
 def own_recipe() -> Recipe:

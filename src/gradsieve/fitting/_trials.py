@@ -36,12 +36,11 @@ class Choice:
     noise: float
     network: int = 0  # which initial network
     cell: FittedCell = "tanh"
-    sieve: bool = True  # whether the recipe's sieve is on
 
     def __str__(self) -> str:
         return (
             f"{self.cell}, {self.start}, rate {self.learning_rate:g}, noise {self.noise:g}, "
-            f"network {self.network + 1}{'' if self.sieve else ', without the sieve'}"
+            f"network {self.network + 1}"
         )
 
 
@@ -71,14 +70,12 @@ class Trial:
 def choices(search: Search, recipe: Recipe) -> list[Choice]:
     """Everything that is tried, network by network."""
     rates = search.rates or (recipe.optimiser.learning_rate,)
-    auto = recipe.sieve is not None and recipe.sieve.policy == "auto"
     return [
-        Choice(start, rate, noise, number, cell, sieve)
+        Choice(start, rate, noise, number, cell)
         for number in range(search.networks)
         for cell in search.cells
         for start in search.starts_of(cell) or (recipe.start.recurrent,)
         for rate, noise in product(rates, search.noises)
-        for sieve in ((True, False) if auto and search.also_off else (True,))
     ]
 
 
@@ -99,8 +96,6 @@ class Workshop:
     ) -> Run | GatedRun:
         """Train one network by this choice; `alike`: how many runs have this name."""
         recipe = self.recipe.replaced(learning_rate=choice.learning_rate, epochs=epochs)
-        if not choice.sieve:
-            recipe = recipe.replaced(sieve="off")
         task, seed = replace(self.task, noise=choice.noise), self.seed + choice.network
 
         def tell(record: dict[str, Any]) -> None:
