@@ -113,6 +113,8 @@ def test_a_run_folder_holds_the_history_of_a_pytorch_training(tmp_path: Path) ->
     slow = [one["slow_Q"] for one in last["layers"].values()]
     assert last["slow_Q"] == max(slow, key=abs)
     assert sum(last["reasons"].values()) == 2
+    assert last["probe"]["lags"] == [0, 1, 2, 4, 8, 15, 29]
+    assert last["probe"]["slow_Q"][-1] == pytest.approx(last["slow_Q"])
     look.close()
     assert read_run(tmp_path / "run").result is not None
 

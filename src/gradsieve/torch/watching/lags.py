@@ -12,7 +12,7 @@ from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.recursion import Deltas
 
 LOG10_2 = math.log10(2)
-COARSE = 4  # lags that are tried before halving
+COARSE = 6  # lags at which slow Q is measured at every look
 
 
 def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
@@ -33,15 +33,24 @@ def norms_by_lag(carrier: Carrier, deltas: Deltas) -> list[float]:
     return [float(value) if some else -math.inf for value, some in zip(logs, mean > 0, strict=True)]
 
 
+def coarse_lags(longest: int) -> list[int]:
+    """A few lags from 1 to the longest, each a multiple of the one before."""
+    if longest < 1:
+        return []
+    return sorted({int(lag) for lag in np.geomspace(1, longest, COARSE).round()})
+
+
 def reach(slow_Q: Callable[[int], float], longest: int, highest: float) -> int:
     """The longest lag at which slow Q is not above its range.
 
     Slow Q may leave the range on the way there and come back. So it is measured at a few lags, and
     halved between the last one inside and the next one.
     """
+    if longest < 1:
+        return 0
     inside, outside = 0, longest + 1
-    for lag in sorted({int(lag) for lag in np.geomspace(1, max(longest, 1), COARSE).round()})[::-1]:
-        if lag <= longest and slow_Q(lag) <= highest:
+    for lag in reversed(coarse_lags(longest)):
+        if slow_Q(lag) <= highest:
             inside = lag
             break
         outside = lag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 
@@ -16,7 +17,7 @@ from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.record import Chain
 from gradsieve.torch.modules.sequences import sequences
 from gradsieve.torch.modules.stack import LayerWeights, Place, Stack, StackWeights
-from gradsieve.torch.watching.lags import norms_by_lag, reach
+from gradsieve.torch.watching.lags import coarse_lags, norms_by_lag, reach
 from gradsieve.torch.watching.reading import LayerLook
 from gradsieve.torch.watching.saturation import saturated_share
 
@@ -47,6 +48,7 @@ def look_at(
             place = Place(index, carrier.direction)
             curve = norms_by_lag(carrier, own)
 
+            @cache
             def slow_Q(lag: int | None, carrier: Carrier = carrier, own: Deltas = own) -> float:
                 return slow_sum(carrier, [own], lag, WINDOW).Q
 
@@ -59,7 +61,8 @@ def look_at(
             )
             shares = {} if earlier is None else _shares(stack.cell, weights[place], earlier[place])
             Q = curve[0] - curve[-1] if math.isfinite(curve[0]) else math.nan
-            looks.append(LayerLook(seen, Q, curve, shares))
+            slow_curve = {lag: slow_Q(lag) for lag in coarse_lags(longest)}
+            looks.append(LayerLook(seen, Q, curve, slow_curve, shares))
     return looks
 
 

@@ -14,6 +14,7 @@ class LayerLook:
     seen: LayerReading
     Q: float  # Eq. 14's: of the norms alone
     curve: list[float]  # log10 of the mean gradient norm at lag 0, 1, 2 …
+    slow_curve: dict[int, float]  # slow Q over a few lags
     shares: dict[str, float] = field(default_factory=dict)  # of the weights' movement, by gate
 
     @property

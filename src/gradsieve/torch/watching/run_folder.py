@@ -19,7 +19,6 @@ from gradsieve.errors import InvalidFile
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.watching.reading import LayerLook, Reading
 from gradsieve.training.older import FORMAT
-from gradsieve.training.probe import lags
 from gradsieve.training.progress import finite
 from gradsieve.training.record import RunFolder, versions
 
@@ -111,13 +110,14 @@ class ToRunFolder:
 def _reach(reading: Reading) -> dict[str, Any]:
     """Q, slow Q and the gradient against lag of the layer that reaches least."""
     least = max(reading.layers, key=_distance)
-    chosen = [int(lag) for lag in lags(len(least.curve))]
+    chosen = [0, *least.slow_curve]
     return {
         "Q": finite(least.Q),
         "slow_Q": finite(least.seen.slow_Q),
         "probe": {
             "lags": chosen,
             "log10_norm": [finite(least.curve[lag]) for lag in chosen],
+            "slow_Q": [0.0, *map(finite, least.slow_curve.values())],
             "saturated": max(least.seen.saturated.values(), default=None),
         },
     }

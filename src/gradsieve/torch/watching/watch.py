@@ -28,7 +28,7 @@ from gradsieve.torch.watching.layers import look_at
 from gradsieve.torch.watching.reading import LayerLook, Reading
 from gradsieve.torch.watching.sinks import Sink
 
-EVERY = 250  # a look costs at most five training steps: under 2 % of the time
+EVERY = 300  # a look costs at most five training steps: under 2 % of the time
 MEMORY = 20  # losses over which a model is compared with a constant guess
 
 
