@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import gradsieve as gs
 from gradsieve.bench import accuracy
-from gradsieve.bench.accuracy import Drawn, Outcome, Way, race_core, race_torch, search
+from gradsieve.bench.accuracy import Attempt, Drawn, Way, race_core, race_torch, search
 from gradsieve.bench.matrix import (
     Row,
     contenders,
@@ -19,12 +19,12 @@ from gradsieve.bench.matrix import (
     measure_row,
     measure_rows,
 )
-from gradsieve.bench.page import Measured, page
+from gradsieve.bench.page import Findings, page
 from gradsieve.bench.timing import Spread, Timing, take_turns
-from gradsieve.bench.workload import GATES, Size, make_workload
+from gradsieve.bench.workload import GATES, Dimensions, make_workload
 from gradsieve.cli import app
 
-SMALL = Size("tanh", 12, 3, 8)
+SMALL = Dimensions("tanh", 12, 3, 8)
 
 
 def test_ratios_are_formed_turn_by_turn():
@@ -53,7 +53,7 @@ def test_the_matrix_has_three_cells_of_six_sizes_and_the_growth_of_each_dimensio
 
 
 def test_operations_are_those_of_the_products():
-    size = Size("GRU", 100, 10, 50)
+    size = Dimensions("GRU", 100, 10, 50)
     forward = 2 * 50 * 10 * 3 * 100 * (100 + 6)
     assert size.operations(inputs=6) == 2 * forward + 2 * 50 * 10 * 3 * 100 * 100
 
@@ -81,7 +81,7 @@ def test_a_judged_core_step_stays_plain_and_a_corrected_one_is_corrected():
 
 
 def test_a_row_measures_its_share_of_the_peak_and_comes_back_from_its_json():
-    row = measure_row(Size("tanh", 64, 10, 50), 1, turns=2, seconds=0.002, others=False)
+    row = measure_row(Dimensions("tanh", 64, 10, 50), 1, turns=2, seconds=0.002, others=False)
     assert not any(name.startswith(("PyTorch", "JAX")) for name in row.timings)
     assert 0 < row.share().median < 1
     assert row.times("core plain", "core corrected").median > 1
@@ -92,7 +92,7 @@ def test_a_row_measures_its_share_of_the_peak_and_comes_back_from_its_json():
 
 
 def outcome(**changed):
-    usual = Outcome("temporal_order", 200, "gradsieve", "the default", 0, 4.0, 4.0, 2000, 0.995)
+    usual = Attempt("temporal_order", 200, "gradsieve", "the default", 0, 4.0, 4.0, 2000, 0.995)
     return dataclasses.replace(usual, **changed)
 
 
@@ -100,18 +100,18 @@ def test_the_page_shows_ratios_and_seconds(tmp_path):
     timings = {"PyTorch plain": Timing((6.0, 6.0)), "core plain": Timing((1.0, 2.0))}
     rows = [Row(SMALL, 1, timings)]
     never = outcome(way="another", seconds=None, spent=60.0, accuracy=0.4)
-    found = Measured(rows, [], [outcome(), outcome(seed=1, seconds=8.0), never])
+    found = Findings(rows, [], [outcome(), outcome(seed=1, seconds=8.0), never])
     text = page(found)
     assert "| tanh H=12 B=3 T=8 | 6000.00 ms | – | 4.50 |" in text
     assert "| temporal_order, T=200 | the default | 6.0 s | 2 of 2 | 4.0 s | 100% |" in text
     assert "| temporal_order, T=200 | another | – | 0 of 1 | 60.0 s | 40% |" in text
     found.write(tmp_path / "bench.json")
-    assert Measured.read(tmp_path / "bench.json") == found
+    assert Findings.read(tmp_path / "bench.json") == found
     assert (tmp_path / "bench.md").read_text() == text
     assert (tmp_path / "bench.png").stat().st_size > 10_000
     (tmp_path / "other.json").write_text("[]")
     with pytest.raises(gs.GradsieveError, match="holds no measurement"):
-        Measured.read(tmp_path / "other.json")
+        Findings.read(tmp_path / "other.json")
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Attempt:
     """One network: the seconds until it was solved, or None, and how good it got."""
 
     task: str
@@ -132,14 +132,14 @@ class _Race:
             self.seconds = self.spent
         return self.seconds is not None or self.spent > self.cap
 
-    def outcome(self, drawn: Drawn, contestant: str, way: str) -> Outcome:
+    def outcome(self, drawn: Drawn, contestant: str, way: str) -> Attempt:
         task, found = drawn.task, (self.seconds, self.spent, self.updates, self.accuracy)
-        return Outcome(task.name, task.length, contestant, way, drawn.seed, *found)
+        return Attempt(task.name, task.length, contestant, way, drawn.seed, *found)
 
 
 def time_to_accuracy(
     task: Task, networks: int, cap: float, before: Progress = lambda name: None
-) -> Iterator[Outcome]:
+) -> Iterator[Attempt]:
     """Search each module's best way, then let all train, one seed after the other."""
     import torch
 
@@ -157,7 +157,7 @@ def time_to_accuracy(
 
 def search(module: str, drawn: Drawn, cap: float, before: Progress = lambda name: None) -> Way:
     """The way that solves the task first; a candidate has as long as the best one so far took."""
-    best: tuple[Outcome, Way] | None = None
+    best: tuple[Attempt, Way] | None = None
     for start, rate in itertools.product(("PyTorch", "gst.init_"), RATES):
         way = Way(module, start, rate)
         before(f"searching {way.name}")
@@ -169,7 +169,7 @@ def search(module: str, drawn: Drawn, cap: float, before: Progress = lambda name
     return best[1]
 
 
-def race_core(drawn: Drawn, cap: float) -> Outcome:
+def race_core(drawn: Drawn, cap: float) -> Attempt:
     """gradsieve's network, by `gs.recipes.recommended()` as it is."""
     recipe = recipes.recommended()
     stop = threading.Event()
@@ -186,7 +186,7 @@ def race_core(drawn: Drawn, cap: float) -> Outcome:
     return race.outcome(drawn, "gradsieve", "gs.recipes.recommended()")
 
 
-def race_torch(way: Way, drawn: Drawn, cap: float) -> Outcome:
+def race_torch(way: Way, drawn: Drawn, cap: float) -> Attempt:
     """A PyTorch module with a linear head, trained the usual way."""
     import torch
     from torch import nn

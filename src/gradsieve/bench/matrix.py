@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from gradsieve.bench.timing import Spread, Step, Timing, take_turns
-from gradsieve.bench.workload import GATES, Size, Workload, make_workload
+from gradsieve.bench.workload import GATES, Dimensions, Workload, make_workload
 from gradsieve.kernel import fma_peak
 
 SIZES = (  # H, B, T
@@ -40,7 +40,7 @@ ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 class Row:
     """Seconds of a step of each contender in each turn, at one size."""
 
-    size: Size
+    size: Dimensions
     cores: int
     timings: dict[str, Timing]
     peak: Timing | None = field(default=None)  # 10⁹ operations a second, by turn
@@ -74,7 +74,7 @@ class Row:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Row:
         timings = {name: Timing(tuple(turns)) for name, turns in stored["turns"].items()}
-        size = Size(*(stored[name] for name in ("cell", "hidden", "batch", "length")))
+        size = Dimensions(*(stored[name] for name in ("cell", "hidden", "batch", "length")))
         return cls(size, stored["cores"], timings, timings.pop("peak", None))
 
 
@@ -82,15 +82,15 @@ def all_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def matrix_sizes() -> list[Size]:
-    return [Size(cell, *sizes) for cell in GATES for sizes in SIZES]
+def matrix_sizes() -> list[Dimensions]:
+    return [Dimensions(cell, *sizes) for cell in GATES for sizes in SIZES]
 
 
-def growth_sizes() -> list[Size]:
+def growth_sizes() -> list[Dimensions]:
     """One size varied at a time around T = 100, H = 100, B = 10."""
     middle = {"hidden": 100, "batch": 10, "length": 100}
     return [
-        Size(cell, **{**middle, varied: value})
+        Dimensions(cell, **{**middle, varied: value})
         for cell in GATES
         for varied, values in GROWTH.items()
         for value in values
@@ -102,7 +102,7 @@ def measure_all(
 ) -> tuple[list[Row], list[Row]]:
     """The matrix on one core and on all, and the growth on one; with `quick` one size a cell."""
     turns, seconds = (3, 0.02) if quick else (7, 0.05)
-    sizes = [Size(cell, 100, 10, 100) for cell in GATES] if quick else matrix_sizes()
+    sizes = [Dimensions(cell, 100, 10, 100) for cell in GATES] if quick else matrix_sizes()
     rows: list[Row] = []
     for cores in sorted({1, all_cores()}):
         rows += measure_rows(sizes, cores, turns, seconds, before=before)
@@ -112,7 +112,7 @@ def measure_all(
 
 
 def measure_rows(
-    sizes: list[Size],
+    sizes: list[Dimensions],
     cores: int,
     turns: int,
     seconds: float,
@@ -127,7 +127,7 @@ def measure_rows(
             yield process.submit(measure_row, size, cores, turns, seconds, others).result()
 
 
-def measure_row(size: Size, cores: int, turns: int, seconds: float, others: bool) -> Row:
+def measure_row(size: Dimensions, cores: int, turns: int, seconds: float, others: bool) -> Row:
     """One row, in this process as it is."""
     peaks: list[float] = []
     taken = take_turns(

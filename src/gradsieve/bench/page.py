@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradsieve.bench.accuracy import Outcome
+from gradsieve.bench.accuracy import Attempt
 from gradsieve.bench.matrix import GROWTH, Row
 from gradsieve.errors import InvalidFile
 from gradsieve.files import write_atomically
@@ -40,12 +40,12 @@ CORES = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class Findings:
     """All that `gradsieve bench` has found; each part is from one run of the command."""
 
     rows: list[Row] = field(default_factory=list)  # the matrix
     growth: list[Row] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)  # the time to accuracy
+    outcomes: list[Attempt] = field(default_factory=list)  # the time to accuracy
 
     def as_json(self) -> str:
         parts: dict[str, Sequence[Any]] = vars(self)
@@ -56,14 +56,14 @@ class Measured:
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
-    def read(cls, path: Path) -> Measured:
+    def read(cls, path: Path) -> Findings:
         """What the file holds, or nothing where there is none."""
         if not path.exists():
             return cls()
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             rows, growth = ([Row.from_dict(row) for row in stored[k]] for k in ("rows", "growth"))
-            return cls(rows, growth, [Outcome(**one) for one in stored["outcomes"]])
+            return cls(rows, growth, [Attempt(**one) for one in stored["outcomes"]])
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidFile(f"{path}: holds no measurement of gradsieve bench") from error
 
@@ -83,7 +83,7 @@ def _lines(value: Any) -> str:
     return "[\n  " + ",\n  ".join(json.dumps(one) for one in value) + "]"
 
 
-def page(found: Measured) -> str:
+def page(found: Findings) -> str:
     """All tables, those that have rows."""
     parts = ["# What training costs", "`gradsieve bench -o results/bench.json`"]
     for cores in sorted({row.cores for row in found.rows}):
@@ -157,8 +157,8 @@ def _growth_cells(row: Row) -> list[str]:
     return [f"{plain * 1e3:.3f} ms", corrected, _share(row)]
 
 
-def _outcomes(found: Measured) -> str:
-    groups: dict[tuple[str, int, str], list[Outcome]] = {}
+def _outcomes(found: Findings) -> str:
+    groups: dict[tuple[str, int, str], list[Attempt]] = {}
     for one in found.outcomes:
         groups.setdefault((one.task, one.length, one.way), []).append(one)
     lines = []

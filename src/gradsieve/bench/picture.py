@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from gradsieve.bench.workload import GATES
 
 if TYPE_CHECKING:
-    from gradsieve.bench.page import Measured
+    from gradsieve.bench.page import Findings
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in grey.
 BARS = {
@@ -31,7 +31,7 @@ STYLE: Any = {
 }
 
 
-def draw(found: Measured, path: Path) -> None:
+def draw(found: Findings, path: Path) -> None:
     """One panel a cell with one core's ratios, and one with the time to accuracy."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10, 7), layout="constrained")
@@ -42,7 +42,7 @@ def draw(found: Measured, path: Path) -> None:
         figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
-def _speed(axis: Axes, found: Measured, cell: str, first: bool) -> None:
+def _speed(axis: Axes, found: Findings, cell: str, first: bool) -> None:
     rows = [row for row in found.rows if row.size.cell == cell and row.cores == 1]
     names = [name for name in BARS if any(name in row.timings for row in rows)]
     height = 0.8 / max(1, len(names))
@@ -65,7 +65,7 @@ def _speed(axis: Axes, found: Measured, cell: str, first: bool) -> None:
         axis.legend(loc="lower right")
 
 
-def _accuracy(axis: Axes, found: Measured) -> None:
+def _accuracy(axis: Axes, found: Findings) -> None:
     """Each network a dot at the seconds it took; a cross where the time ran out."""
     ways = list(dict.fromkeys((one.task, one.length, one.way) for one in found.outcomes))
     for y, way in enumerate(ways):

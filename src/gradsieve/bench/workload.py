@@ -24,10 +24,10 @@ SIEVES: dict[str, dict[str, Any] | None] = {
 
 
 @dataclass(frozen=True)
-class Size:
+class Dimensions:
     """What is trained: a cell, H units, B sequences of T steps.
 
-    >>> Size("GRU", 100, 10, 200).name
+    >>> Dimensions("GRU", 100, 10, 200).name
     'GRU H=100 B=10 T=200'
     """
 
@@ -50,13 +50,13 @@ class Size:
 class Workload:
     """A size with its minibatch; `net` is the core's network for it."""
 
-    size: Size
+    size: Dimensions
     net: SRN
     u: Array  # (T,B,I) float32
     t: Array  # (B,)
 
 
-def make_workload(size: Size) -> Workload:
+def make_workload(size: Dimensions) -> Workload:
     task = tasks.temporal_order(length=size.length)
     net = SRN.random(task.inputs, size.hidden, task.outputs, task.output, variance=1 / size.hidden)
     u, t = task.sample(size.batch, seed=1)

@@ -42,9 +42,9 @@ def bench(
     if with_torch:
         _bench_torch(quick, output, as_json)
         return
-    from gradsieve.bench.page import Measured, page
+    from gradsieve.bench.page import Findings, page
 
-    found = Measured() if output is None else Measured.read(output)
+    found = Findings() if output is None else Findings.read(output)
     with Console(stderr=True).status("") as status:
 
         def before(name: str) -> None:
