@@ -45,10 +45,14 @@ def bench(
     from gradsieve.bench.page import Findings, page
 
     found = Findings() if output is None else Findings.read(output)
-    with Console(stderr=True).status("") as status:
+    console = Console(stderr=True)
+    with console.status("") as status:
 
         def before(name: str) -> None:
-            status.update(f"measuring {name} …")
+            if console.is_terminal:
+                status.update(f"{name} …")
+            elif not name.startswith("turn"):
+                console.print(name)
 
         if to_accuracy:
             _require_torch("bench --time-to-accuracy")
@@ -57,13 +61,16 @@ def bench(
 
             chosen = tasks.by_name(task, length)
             kept = [one for one in found.outcomes if (one.task, one.length) != (task, length)]
-            new = time_to_accuracy(chosen, networks, cap, before)
-            found = replace(found, outcomes=[*kept, *new])
+            found = replace(found, outcomes=kept)
+            for outcome in time_to_accuracy(chosen, networks, cap, before):
+                found = replace(found, outcomes=[*found.outcomes, outcome])
+                if output is not None:  # an hour's work is not lost when it is interrupted
+                    found.write(output)
         else:
             from gradsieve.bench.matrix import left_out, measure_all
 
             for name in left_out():
-                Console(stderr=True).print(
+                console.print(
                     f"{name} is not installed and is left out (pip install 'gradsieve[bench]')."
                 )
 

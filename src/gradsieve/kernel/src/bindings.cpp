@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "arrays.hpp"
+#include "pool.hpp"
 #include "recurrent_bindings.hpp"
 #include "scan_bindings.hpp"
 #include "vector_bindings.hpp"
@@ -236,5 +237,7 @@ NB_MODULE(_native, module) {
     bind_recurrent(module);
     bind_scans(module);
     module.def("available_isas", available_instruction_sets);
+    module.def("thread_limit", thread_limit);
+    module.def("limit_threads", limit_threads, "most"_a);
     module.def("isa", [] { return std::string(instruction_set().name); });
 }

@@ -11,10 +11,11 @@ namespace gradsieve::GRADSIEVE_ISA {
 // dy is first taken relative to that of the likeliest class, so that nothing cancels when one
 // class has nearly all the probability.
 template <class Real>
-inline void output_jacobian(const Memory<Real>& m, Real* dy) {
+inline void output_jacobian(const Memory<Real>& m, const Rows& own, Real* dy) {
     if (!m.softmax) return;
     const Index O = m.O;
-    for (Index b = 0; b < m.B; ++b, dy += m.ld_o) {
+    dy += own.first * m.ld_o;
+    for (Index b = own.first; b < own.last; ++b, dy += m.ld_o) {
         const Real* p = m.outputs + b * m.ld_o;
         Index top = 0;
         for (Index o = 1; o < O; ++o)
@@ -29,7 +30,7 @@ inline void output_jacobian(const Memory<Real>& m, Real* dy) {
 
 // da(n) for all n and dy at the last step (in rows_out[0]), along the packed update.
 template <class Real>
-inline void forward_change(Memory<Real>& m) {
+inline void forward_change(Memory<Real>& m, const Rows& own) {
     const Index B = m.B, H = m.H, T = m.T, step = B * m.ld_h;
     Real* dz = m.rows[0];
     for (Index n = 1; n <= T; ++n) {
@@ -38,7 +39,7 @@ inline void forward_change(Memory<Real>& m) {
             {m.z + (n - 1) * B * m.ld_z, m.ld_z, m.update.forward, m.inner, m.inner},
             {dz, m.ld_h, m.weights.forward, m.inner, H}};
         const Real* slopes = m.slopes + (n - 1) * step;
-        multiply(da, m.ld_h, B, H, (const Real*)nullptr, factors, n == 1 ? 1 : 2,
+        multiply(da, m.ld_h, own, H, (const Real*)nullptr, factors, n == 1 ? 1 : 2,
                  [&](Index first, Index rows) {
                      for (Index j = first * m.ld_h; j < (first + rows) * m.ld_h; j += lanes<Real>)
                          store(dz + j, load(da + j) * load(slopes + j));
@@ -46,7 +47,7 @@ inline void forward_change(Memory<Real>& m) {
     }
     const Factor<Real> reading[2] = {{dz, m.ld_h, m.weights.read, H, H},
                                      {m.z + T * B * m.ld_z, m.ld_z, m.update.read, H, H}};
-    multiply(m.rows_out[0], m.ld_o, B, m.O, m.update.b_out, reading, 2);
+    multiply(m.rows_out[0], m.ld_o, own, m.O, m.update.b_out, reading, 2);
 }
 
 // change -= 2 z(n)∘da(n)∘delta(n), in some rows: how the slopes themselves move.
@@ -66,32 +67,31 @@ inline void add_slope_change(const Memory<Real>& m, Index n, Index first, Index 
 
 // ddelta(T) in m.rows[0], of the full derivative.
 template <class Real>
-inline void near_change(Memory<Real>& m) {
-    const Index B = m.B, step = B * m.ld_h;
+inline void near_change(Memory<Real>& m, const Rows& own) {
     Real* change = m.rows[0];
     Real* de = m.rows_out[0];
-    output_jacobian(m, de);
+    output_jacobian(m, own, de);
     const Factor<Real> factors[2] = {{de, m.ld_o, m.weights.error, m.O, m.O},
                                      {m.errors, m.ld_o, m.update.error, m.O, m.O}};
-    multiply(change, m.ld_h, B, m.H, (const Real*)nullptr, factors, 2);
+    multiply(change, m.ld_h, own, m.H, (const Real*)nullptr, factors, 2);
     const PowerOfTwo<Real> scale(-m.exponents[m.T - 1]);
-    const Real* slopes = m.slopes + (m.T - 1) * step;
-    for (Index j = 0; j < step; j += lanes<Real>)
+    const Real* slopes = m.slopes + (m.T - 1) * m.B * m.ld_h;
+    for (Index j = own.first * m.ld_h; j < own.last * m.ld_h; j += lanes<Real>)
         store(change + j, scale(load(change + j) * load(slopes + j)));
-    add_slope_change(m, m.T, 0, B, change);
+    add_slope_change(m, m.T, own.first, own.height(), change);
 }
 
 // One step of ddelta(n+1) -> ddelta(n), from one buffer into another.
 template <class Real>
-inline void step_change(Memory<Real>& m, Index n, bool full, bool from_zero, const Real* later,
-                        Real* change) {
+inline void step_change(Memory<Real>& m, const Rows& own, Index n, bool full, bool from_zero,
+                        const Real* later, Real* change) {
     const Index B = m.B, H = m.H, step = B * m.ld_h;
     const Factor<Real> factors[2] = {
         {m.deltas + n * step, m.ld_h, m.update.backward, H, H},
         {later, m.ld_h, m.weights.backward, H, H}};
     const PowerOfTwo<Real> scale(m.exponents[n] - m.exponents[n - 1]);
     const Real* slopes = m.slopes + (n - 1) * step;
-    multiply(change, m.ld_h, B, H, (const Real*)nullptr, factors, from_zero ? 1 : 2,
+    multiply(change, m.ld_h, own, H, (const Real*)nullptr, factors, from_zero ? 1 : 2,
              [&](Index first, Index rows) {
                  for (Index j = first * m.ld_h; j < (first + rows) * m.ld_h; j += lanes<Real>)
                      store(change + j, scale(load(change + j) * load(slopes + j)));
@@ -119,30 +119,36 @@ inline void add_norms(const Memory<Real>& m, Index n, const Real* change, double
 }
 
 template <class Real>
-Sums norms(Memory<Real>& m, const Real* update, Index h, bool full) {
+Sums norms(Memory<Real>& m, const Real* update, Index h, bool full, const Team& team) {
+    const Rows own(m.B, team);
     Sums sums{};
     const Index far = m.T - h;
     double unused = 0;
     Real* change = nullptr;
     if (update) {
-        pack_weights(m, update, m.update);
+        pack_weights(m, update, m.update, true, team);
         change = m.rows[0];
         if (full) {
-            forward_change(m);
-            near_change(m);
+            forward_change(m, own);
+            near_change(m, own);
         }
     }
-    add_norms(m, m.T, full ? change : nullptr, sums.near_norm, sums.near_slope, unused, unused);
+    team.wait();
+    if (team.leads())
+        add_norms(m, m.T, full ? change : nullptr, sums.near_norm, sums.near_slope, unused, unused);
+    team.wait();
     if (update) {
         Real* next = m.rows[1];
         for (Index n = m.T - 1; n >= far; --n) {
-            step_change(m, n, full, !full && n == m.T - 1, change, next);
+            step_change(m, own, n, full, !full && n == m.T - 1, change, next);
             Real* swapped = change;
             change = next;
             next = swapped;
         }
     }
-    add_norms(m, far, change, sums.far_norm, sums.far_slope, sums.far_square, sums.far_product);
+    team.wait();
+    if (team.leads())
+        add_norms(m, far, change, sums.far_norm, sums.far_slope, sums.far_square, sums.far_product);
     return sums;
 }
 

@@ -14,17 +14,21 @@ namespace gradsieve::GRADSIEVE_ISA {
 
 template <class Real>
 inline void pack_weights(const Memory<Real>& m, const Real* flat, const Packed<Real>& to,
-                         bool transposed = true) {
+                         bool transposed = true, const Team& team = {}) {
     const Index I = m.I, H = m.H, O = m.O;
     const Fields<const Real> from = fields<const Real>(flat, I, H, O);
-    pack<Real>(to.forward, m.inner, 0, from.w_rec, H, false, H, H);
-    pack<Real>(to.forward, m.inner, H, from.w_in, H, false, I, H);
-    pack<Real>(to.forward, m.inner, H + I, from.b, H, false, 1, H);
-    pack<Real>(to.read, H, 0, from.w_out, O, false, H, O);
-    for (Index o = 0; o < O; ++o) to.b_out[o] = from.b_out[o];
-    if (!transposed) return;
-    pack<Real>(to.backward, H, 0, from.w_rec, H, true, H, H);
-    pack<Real>(to.error, O, 0, from.w_out, O, true, O, H);
+    if (team.leads()) {
+        pack<Real>(to.forward, m.inner, 0, from.w_rec, H, false, H, H);
+        pack<Real>(to.forward, m.inner, H, from.w_in, H, false, I, H);
+        pack<Real>(to.forward, m.inner, H + I, from.b, H, false, 1, H);
+        pack<Real>(to.read, H, 0, from.w_out, O, false, H, O);
+        for (Index o = 0; o < O; ++o) to.b_out[o] = from.b_out[o];
+    }
+    if (transposed && team.rank == team.size - 1) {
+        pack<Real>(to.backward, H, 0, from.w_rec, H, true, H, H);
+        pack<Real>(to.error, O, 0, from.w_out, O, true, O, H);
+    }
+    team.wait();
 }
 
 // Writes u(n+1) and 1 behind z(n) in `rows` rows.
@@ -51,10 +55,10 @@ inline void activate_rows(Real* z, Index ld_z, Real* slopes, Index ld_h, Index r
 }
 
 template <class Real>
-inline void forward(Memory<Real>& m, const Batch<Real>& batch) {
+inline void forward(Memory<Real>& m, const Batch<Real>& batch, const Rows& own) {
     const Index B = m.B, H = m.H;
-    for (Index b = 0; b < B; ++b) clear(m.z + b * m.ld_z, H);
-    append_inputs(m.z, m.ld_z, H, m.I, batch.u, 0, 0, B);
+    for (Index b = own.first; b < own.last; ++b) clear(m.z + b * m.ld_z, H);
+    append_inputs(m.z + own.first * m.ld_z, m.ld_z, H, m.I, batch.u, 0, own.first, own.height());
     for (Index n = 1; n <= m.T; ++n) {
         Real* z = m.z + n * B * m.ld_z;
         Real* slopes = m.slopes + (n - 1) * B * m.ld_h;
@@ -71,7 +75,7 @@ inline void forward(Memory<Real>& m, const Batch<Real>& batch) {
                     }
             if (n < m.T) append_inputs(z_rows, m.ld_z, H, m.I, batch.u, n, first, rows);
         };
-        multiply(z, m.ld_z, B, H, (const Real*)nullptr, &factor, 1, finish);
+        multiply(z, m.ld_z, own, H, (const Real*)nullptr, &factor, 1, finish);
     }
 }
 
@@ -132,13 +136,18 @@ inline double read_out(Memory<Real>& m, const Batch<Real>& batch) {
     return loss;
 }
 
+template <class Real>
+void prepare(Memory<Real>& m) {
+    pack_weights(m, m.theta, m.weights, false);
+}
+
 // Forward only, a block of sequences at a time; `m` has room for m.B sequences.
 template <class Real>
 inline void predict(Memory<Real>& m, const Batch<Real>& batch, Index T, Index B, bool per_step,
-                    Real* out) {
-    const Index H = m.H, O = m.O;
-    pack_weights(m, m.theta, m.weights, false);
-    for (Index first = 0; first < B; first += m.B) {
+                    Real* out, const Team& team) {
+    const Index H = m.H, O = m.O, blocks = (B + m.B - 1) / m.B;
+    for (Index block = team.begin(blocks); block < team.end(blocks); ++block) {
+        const Index first = block * m.B;
         const Index rows = B - first < m.B ? B - first : m.B;
         Real* before = m.z;
         Real* z = m.z + m.B * m.ld_z;

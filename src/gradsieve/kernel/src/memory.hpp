@@ -5,12 +5,11 @@
 // on an older CPU.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-namespace gradsieve {
+#include "team.hpp"
 
-using Index = std::ptrdiff_t;
+namespace gradsieve {
 
 inline constexpr Index alignment = 64;  // bytes: a cache line and the widest vector
 
@@ -85,13 +84,17 @@ struct Sums {
 
 template <class Real>
 struct Routines {
-    double (*backpropagate)(Memory<Real>&, const Batch<Real>&);
-    Sums (*norms)(Memory<Real>&, const Real* update, Index h, bool full);
-    void (*norm_gradient)(Memory<Real>&, Index h, bool of_Q, bool full, Real* out);
-    double (*slow_factor)(Memory<Real>&, Index h, Index steps, Real* out);
+    // Members of a team work on the same memory; what is returned is the leader's.
+    double (*backpropagate)(Memory<Real>&, const Batch<Real>&, const Team&);
+    Sums (*norms)(Memory<Real>&, const Real* update, Index h, bool full, const Team&);
+    void (*norm_gradient)(Memory<Real>&, Index h, bool of_Q, bool full, Real* out, const Team&);
+    double (*slow_factor)(Memory<Real>&, Index h, Index steps, Real* out, const Team&);
     void (*example_products)(Memory<Real>&, const Real* direction, double* out);
-    // Forward only: `m` has room for m.B sequences and for two steps; out is (T,B,O) or (B,O).
-    void (*predict)(Memory<Real>&, const Batch<Real>&, Index T, Index B, bool per_step, Real* out);
+    // Forward only, with weights that stand packed in `m`, which has room for m.B sequences and for
+    // two steps, for this member alone; out is (T,B,O) or (B,O).
+    void (*prepare)(Memory<Real>&);
+    void (*predict)(Memory<Real>&, const Batch<Real>&, Index T, Index B, bool per_step, Real* out,
+                    const Team&);
     // Whole weight vectors, in anybody's memory (see vectors.hpp).
     double (*norm)(const Real* values, Index size);
     void (*propose)(Real momentum, const Real* velocity, Real rate, const Real* gradient,

@@ -9,31 +9,68 @@
 
 namespace gradsieve::GRADSIEVE_ISA {
 
+inline constexpr Index row_block = 28;
+
+// Calls visit(first row, rows) for the tiles of a product of so many rows: a row's bits depend on
+// the height of its tile, and so on the number of rows alone.
+template <class Visit>
+GRADSIEVE_INLINE void for_tiles(Index rows, const Visit& visit) {
+    for_row_tiles(rows, row_block, [&](Index first, Index height) {
+        for_row_tiles(height, tile_rows,
+                      [&](Index row, Index tile) { visit(first + row, tile); });
+    });
+}
+
+// All rows of a product, or some of its tiles: those of one member of a team.
+struct Rows {
+    Index count, first, last;
+
+    GRADSIEVE_INLINE Rows(Index all) : count(all), first(0), last(all) {}
+    Rows(Index all, const Team& team) : count(all), first(all), last(0) {
+        Index tiles = 0, tile = 0;
+        for_tiles(all, [&](Index, Index) { ++tiles; });
+        const Index begin = team.begin(tiles), end = team.end(tiles);
+        for_tiles(all, [&](Index row, Index height) {
+            if (tile >= begin && tile < end) {
+                first = row < first ? row : first;
+                last = row + height;
+            }
+            ++tile;
+        });
+        if (last == 0) first = 0;
+    }
+    GRADSIEVE_INLINE Index height() const { return last - first; }
+    GRADSIEVE_INLINE bool hold(Index row) const { return row >= first && row < last; }
+};
+
 // C = bias + sum of A W over the factors; C has `rows` rows, `columns` columns in use. Rows are
 // done a block at a time, and finish(first, count) is called while they are in the first cache.
 template <class Real, class Finish>
-inline void multiply(Real* c, Index ldc, Index rows, Index columns, const Real* bias,
+inline void multiply(Real* c, Index ldc, Rows rows, Index columns, const Real* bias,
                      const Factor<Real>* factors, int count, const Finish& finish) {
-    constexpr Index block = 28;
     const Index tail = tail_columns<Real>(columns), full = columns - tail;
-    for_row_tiles(rows, block, [&](Index first, Index height) {
+    for_row_tiles(rows.count, row_block, [&](Index first, Index height) {
+        const Index from = first > rows.first ? first : rows.first;
+        const Index to = first + height < rows.last ? first + height : rows.last;
+        if (from >= to) return;
         for_panels<Real>(full, [&](Index column, int vectors) {
             for_row_tiles(height, tile_rows, [&](Index row, Index tile) {
-                tiles<Real>.multiply[tile][vectors](c, ldc, bias, factors, count, first + row,
-                                                    column);
+                if (rows.hold(first + row))
+                    tiles<Real>.multiply[tile][vectors](c, ldc, bias, factors, count, first + row,
+                                                        column);
             });
         });
         if constexpr (has_dots<Real>)
             for (Index group = 0; 4 * group < tail; ++group)
-                for_row_tiles(height, dot_rows, [&](Index row, Index tile) {
-                    dots<Real>.tile[tile](c, ldc, bias, factors, count, first + row, full, group);
+                for_row_tiles(to - from, dot_rows, [&](Index row, Index tile) {
+                    dots<Real>.tile[tile](c, ldc, bias, factors, count, from + row, full, group);
                 });
-        finish(first, height);
+        finish(from, to - from);
     });
 }
 
 template <class Real>
-inline void multiply(Real* c, Index ldc, Index rows, Index columns, const Real* bias,
+inline void multiply(Real* c, Index ldc, Rows rows, Index columns, const Real* bias,
                      const Factor<Real>* factors, int count) {
     multiply(c, ldc, rows, columns, bias, factors, count, [](Index, Index) {});
 }
@@ -49,18 +86,26 @@ struct Outer {
 };
 
 // c = Aᵀ B, or c += Aᵀ B, over K rows of A and B, with `rows` columns of A and `columns` columns of
-// B in use.
+// B in use. The members of a team share out the tiles of c.
 template <class Real>
 inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, const Real* a,
-                           Index lda, const Real* b, Index ldb, Index K, bool add = false) {
+                           Index lda, const Real* b, Index ldb, Index K, bool add = false,
+                           const Team& team = {}) {
     constexpr Index block = 256;  // rows of B whose panel stays in the first-level cache
     const Index tail = tail_columns<Real>(columns), full = columns - tail;
+    const Index row_tiles = (rows + tile_rows - 1) / tile_rows;
+    const Index row_panels = (vectors_of<Real>(rows) + 1) / 2;
+    const Index begin = team.begin(row_tiles), end = team.end(row_tiles);
+    const Index begin_tail = team.begin(row_panels), end_tail = team.end(row_panels);
     for (Index k = 0; k < K; k += block) {
         const Index depth = K - k < block ? K - k : block;
         const Real* left = a + k * lda;
         const Real* right = b + k * ldb;
         for_panels<Real>(full, [&](Index column, int vectors) {
+            Index tile = 0;
             for_row_tiles(rows, tile_rows, [&](Index row, Index height) {
+                const Index at = tile++;
+                if (at < begin || at >= end) return;
                 tiles<Real>.outer[height][vectors](c.body + row * c.ld_body + column, c.ld_body,
                                                    left + row, lda, right + column, ldb, depth,
                                                    add || k > 0);
@@ -68,6 +113,8 @@ inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, cons
         });
         if (tail > 0)
             for_panels<Real>(rows, [&](Index row, int vectors) {
+                const Index panel = row / (2 * lanes<Real>);
+                if (panel < begin_tail || panel >= end_tail) return;
                 for_row_tiles(tail, tile_rows, [&](Index column, Index height) {
                     tiles<Real>.outer[height][vectors](c.tail + column * c.ld_tail + row, c.ld_tail,
                                                        right + full + column, ldb, left + row, lda,

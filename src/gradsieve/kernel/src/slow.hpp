@@ -30,17 +30,18 @@ inline double row_norm(const Real* row, Index H) {
 
 // s of every example into m.slow, in units of 2**exponent, which is returned.
 template <class Real>
-inline std::int64_t average_deltas(Memory<Real>& m, const Window& window) {
+inline std::int64_t average_deltas(Memory<Real>& m, const Window& window, const Rows& own) {
     const Index step = m.B * m.ld_h;
     std::int64_t exponent = m.exponents[window.first - 1];
     for (Index n = window.first; window.holds(n); ++n)
         if (m.exponents[n - 1] > exponent) exponent = m.exponents[n - 1];
-    for (Index j = 0; j < step; ++j) m.slow[j] = 0;
+    const Index from = own.first * m.ld_h, to = own.last * m.ld_h;
+    for (Index j = from; j < to; ++j) m.slow[j] = 0;
     for (Index n = window.first; window.holds(n); ++n) {
         const Real* delta = m.deltas + (n - 1) * step;
         const PowerOfTwo<Real> units(m.exponents[n - 1] - exponent);
         const Real weight = units(Real(window.weight(n)));
-        for (Index j = 0; j < step; j += lanes<Real>)
+        for (Index j = from; j < to; j += lanes<Real>)
             store(m.slow + j, load(m.slow + j) + weight * load(delta + j));
     }
     return exponent;
@@ -49,9 +50,11 @@ inline std::int64_t average_deltas(Memory<Real>& m, const Window& window) {
 // The slow Q and, where `out` is given, its derivative by every weight. An example whose deltas are
 // zero in the whole window (it begins later, or fell below what a float holds) does not count.
 template <class Real>
-double slow_factor(Memory<Real>& m, Index h, Index steps, Real* out) {
+double slow_factor(Memory<Real>& m, Index h, Index steps, Real* out, const Team& team) {
+    const Rows own(m.B, team);
     const Window window{m.T - h, steps};
-    const std::int64_t exponent = average_deltas(m, window);
+    const std::int64_t exponent = average_deltas(m, window, own);
+    team.wait();
     const Real* last = m.deltas + (m.T - 1) * m.B * m.ld_h;
     double total = 0, near_total = 0;
     Index counted = 0;
@@ -65,13 +68,14 @@ double slow_factor(Memory<Real>& m, Index h, Index steps, Real* out) {
     }
     if (counted == 0) return near_total > 0 ? HUGE_VAL : NAN;
     const std::int64_t units = m.exponents[m.T - 1] - exponent;
+    team.wait();  // m.slow changes from here on
     const double Q = total / double(counted) + double(units) * ::log10(2.0);
     if (!out) return Q;
 
     // The derivative by delta(T) is a vector along it, the one by delta(n) w(n) times one along s.
     const double scale = 1 / (::log(10.0) * double(counted));
     Real* along_near = m.rows[1];
-    for (Index b = 0; b < m.B; ++b) {
+    for (Index b = own.first; b < own.last; ++b) {
         const Index row = b * m.ld_h;
         const double near = row_norm(last + row, m.H), slow = row_norm(m.slow + row, m.H);
         const bool counts = near > 0 && slow > 0;
@@ -82,19 +86,20 @@ double slow_factor(Memory<Real>& m, Index h, Index steps, Real* out) {
             m.slow[row + j] *= slow_scale;
         }
     }
-    const Index step = m.B * m.ld_h;
-    for (Index j = 0; j < step; ++j) m.rows[0][j] = 0;
-    differentiate(m, window.first, true, out, [&](Index n, Real* lam) {
+    const Index from = own.first * m.ld_h, to = own.last * m.ld_h;
+    for (Index j = from; j < to; ++j) m.rows[0][j] = 0;
+    const auto seed = [&](Index n, Real* lam) {
         if (window.holds(n)) {
             const PowerOfTwo<Real> in_units(m.exponents[n - 1] - exponent);
             const Real weight = in_units(Real(window.weight(n)));
-            for (Index j = 0; j < step; j += lanes<Real>)
+            for (Index j = from; j < to; j += lanes<Real>)
                 store(lam + j, load(lam + j) + weight * load(m.slow + j));
         }
         if (n == m.T)
-            for (Index j = 0; j < step; j += lanes<Real>)
+            for (Index j = from; j < to; j += lanes<Real>)
                 store(lam + j, load(lam + j) + load(along_near + j));
-    });
+    };
+    differentiate(m, window.first, true, out, seed, own, team);
     return Q;
 }
 

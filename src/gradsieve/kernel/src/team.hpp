@@ -3,9 +3,13 @@
 // Plain data, because it is compiled with many instruction-set flags (see memory.hpp).
 #pragma once
 
-#include "memory.hpp"
+#include <cstddef>
 
 namespace gradsieve {
+
+using Index = std::ptrdiff_t;
+
+#define GRADSIEVE_PLAIN [[gnu::always_inline]] inline
 
 class Barrier;
 void wait_at(Barrier* barrier);  // until every member has come; in pool.cpp
@@ -15,14 +19,15 @@ struct Team {
     Barrier* barrier = nullptr;
     double* slots = nullptr;  // 2 · size values, for what members tell each other
 
-    bool alone() const { return size == 1; }
-    bool leads() const { return rank == 0; }
-    void wait() const {
+    GRADSIEVE_PLAIN bool leads() const { return rank == 0; }
+    GRADSIEVE_PLAIN void wait() const {
         if (size > 1) wait_at(barrier);
     }
     // This member's share of `count` pieces: from begin to end.
-    Index begin(Index count) const { return count * rank / size; }
-    Index end(Index count) const { return count * (rank + 1) / size; }
+    GRADSIEVE_PLAIN Index begin(Index count) const { return count * rank / size; }
+    GRADSIEVE_PLAIN Index end(Index count) const { return count * (rank + 1) / size; }
 };
+
+#undef GRADSIEVE_PLAIN
 
 }  // namespace gradsieve

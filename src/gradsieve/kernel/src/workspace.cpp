@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "float_state.hpp"
+#include "pool.hpp"
 
 namespace gradsieve {
 
@@ -31,6 +32,19 @@ void lay_out_packed(Arena& arena, const Memory<Real>& m, Packed<Real>& packed) {
     packed.b_out = arena.take<Real>(m.ld_o);
 }
 
+// Rows of a minibatch that are worth a thread: a tile of the widest instruction set, or two.
+constexpr Index thread_rows = 14;
+
+// Multiplications of one product, forward or backward, from which several threads are faster: below,
+// coming together takes as long as it saves.
+constexpr Index thread_work = 4 << 20;
+
+// How many threads a pass over so much is worth.
+Index threads_for(Index T, Index B, Index H) {
+    if (B <= thread_rows || T * B * H < thread_work / H) return 1;
+    return (B + thread_rows - 1) / thread_rows;
+}
+
 // Sequences that `predict` takes at a time: their states stay in the first-level cache.
 Index prediction_block(Index B) {
     constexpr Index most = 28;
@@ -51,8 +65,16 @@ public:
 
 private:
     std::atomic<bool>& busy_;
+    Caller caller_;
     FloatState state_;
 };
+
+// Runs work(team) on as many threads as it is worth.
+template <class Real>
+template <class Work>
+void Workspace<Real>::together(const Work& work) {
+    run_together(threads_for(sizes_.T, sizes_.B, sizes_.H), work);
+}
 
 template <class Real>
 Workspace<Real>::Workspace(Sizes sizes, bool softmax, bool per_step, const std::string& isa)
@@ -119,7 +141,12 @@ double Workspace<Real>::backpropagate(const Real* theta, const Batch<Real>& batc
     const Use use(*this);
     ++generation_;
     std::memcpy(memory_.theta, theta, std::size_t(sizes_.weights()) * sizeof(Real));
-    return routines_.backpropagate(memory_, batch);
+    double loss = 0;
+    together([&](const Team& team) {
+        const double found = routines_.backpropagate(memory_, batch, team);
+        if (team.leads()) loss = found;
+    });
+    return loss;
 }
 
 template <class Real>
@@ -127,7 +154,13 @@ Sums Workspace<Real>::norms(const Real* update, Index h, bool full) {
     check_horizon(h);
     const Use use(*this);
     if (update) need_change();
-    return routines_.norms(memory_, update, h, full);
+    if (!update) return routines_.norms(memory_, update, h, full, Team{});
+    Sums sums{};
+    together([&](const Team& team) {
+        const Sums found = routines_.norms(memory_, update, h, full, team);
+        if (team.leads()) sums = found;
+    });
+    return sums;
 }
 
 template <class Real>
@@ -135,7 +168,9 @@ void Workspace<Real>::norm_gradient(Index h, bool of_Q, bool full, Real* out) {
     check_horizon(h);
     const Use use(*this);
     need_change();
-    routines_.norm_gradient(memory_, h, of_Q, full, out);
+    together([&](const Team& team) {
+        routines_.norm_gradient(memory_, h, of_Q, full, out, team);
+    });
 }
 
 template <class Real>
@@ -144,7 +179,13 @@ double Workspace<Real>::slow_factor(Index h, Index steps, Real* out) {
     check_window(h, steps);
     const Use use(*this);
     need_change();
-    return routines_.slow_factor(memory_, h, steps, out);
+    if (!out) return routines_.slow_factor(memory_, h, steps, out, Team{});
+    double Q = 0;
+    together([&](const Team& team) {
+        const double found = routines_.slow_factor(memory_, h, steps, out, team);
+        if (team.leads()) Q = found;
+    });
+    return Q;
 }
 
 template <class Real>
@@ -161,15 +202,26 @@ void predict(const Sizes& sizes, bool softmax, const Real* theta, const Batch<Re
     Sizes block = sizes;
     block.B = prediction_block(sizes.B);
     Memory<Real> m = sized<Real>(block, softmax, per_step);
+    const Caller caller;
+    const Index wanted = threads_for(sizes.T, sizes.B, sizes.H);
+    const Index most = wanted < thread_limit() ? wanted : thread_limit();
+    Index z = 0, outputs = 0;
     const Arena arena([&](Arena& part) {
         lay_out_packed(part, m, m.weights);
         m.theta = part.template take<Real>(sizes.weights());
-        m.z = part.template take<Real>(2 * m.B, m.ld_z);
-        m.outputs = part.template take<Real>(m.B, m.ld_o);
+        z = 2 * m.B * m.ld_z, outputs = m.B * m.ld_o;
+        m.z = part.template take<Real>(most, z);
+        m.outputs = part.template take<Real>(most, outputs);
     });
     std::memcpy(m.theta, theta, std::size_t(sizes.weights()) * sizeof(Real));
     const FloatState state;
-    routines.predict(m, batch, sizes.T, sizes.B, per_step, out);
+    routines.prepare(m);
+    run_together(most, [&](const Team& team) {
+        Memory<Real> own = m;
+        own.z += team.rank * z;
+        own.outputs += team.rank * outputs;
+        routines.predict(own, batch, sizes.T, sizes.B, per_step, out, team);
+    });
 }
 
 template class Workspace<float>;

@@ -35,6 +35,8 @@ public:
 
 private:
     class Use;
+    template <class Work>
+    void together(const Work& work);
     void need_change();
     void check_horizon(Index h) const;
     void check_window(Index h, Index steps) const;
