@@ -238,6 +238,7 @@ NB_MODULE(_native, module) {
     bind_scans(module);
     module.def("available_isas", available_instruction_sets);
     module.def("thread_limit", thread_limit);
-    module.def("limit_threads", limit_threads, "most"_a);
+    module.def("limit_threads", limit_threads, "most"_a, "beyond"_a = false);
+    module.def("shared_calls", shared_calls);
     module.def("isa", [] { return std::string(instruction_set().name); });
 }

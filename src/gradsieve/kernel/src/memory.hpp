@@ -11,6 +11,7 @@
 
 namespace gradsieve {
 
+inline constexpr Index row_block = 28;  // rows that go through a step together: two tiles' worth
 inline constexpr Index alignment = 64;  // bytes: a cache line and the widest vector
 
 // Inputs (T,B,I) in somebody else's memory; steps count elements, not bytes.

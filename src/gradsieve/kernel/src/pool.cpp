@@ -26,9 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int spins = 2000;                        // before a waiting thread gives its CPU away
-constexpr std::chrono::microseconds to_join{100};  // for which a call waits for its helpers
-constexpr std::chrono::microseconds awake{50};     // for which a helper waits for the next call
+constexpr int spins = 2000;  // before a waiting thread gives its CPU away
+constexpr std::chrono::microseconds awake{200};  // for which a helper waits for the next call
 constexpr Index most_threads = 256;
 
 inline void relax() {
@@ -78,22 +77,23 @@ void wait_at(Barrier* barrier) { barrier->wait(); }
 
 namespace {
 
+std::atomic<Index> limit{most_threads};
+std::atomic<bool> waits{false};  // for helpers beyond the CPUs that there are
+std::atomic<Index> shared{0};    // calls in which several threads worked
+
 class Pool {
 public:
     // One call at a time has the helpers; false if another one has them.
-    bool run(Index wanted, const std::function<void(const Team&)>& work) {
+    bool run(Index wanted, std::chrono::microseconds patience,
+             const std::function<void(const Team&)>& work) {
         if (busy_.exchange(true, std::memory_order_acquire)) return false;
-        if (to_skip_ > 0) {
-            --to_skip_;
-            busy_.store(false, std::memory_order_release);
-            return false;
-        }
         grow(wanted - 1);
         work_ = &work;
         done_.store(0, std::memory_order_relaxed);
-        const Index size = 1 + gather(wanted - 1);
+        const Index size = 1 + gather(wanted - 1, patience);
         slots_.assign(std::size_t(2 * size), 0.0);
         barrier_.begin(size);
+        if (size > 1) shared.fetch_add(1, std::memory_order_relaxed);
         size_.store(size, std::memory_order_release);  // helpers begin
         take_part(0, size);
         spin_until([&] { return done_.load(std::memory_order_acquire) == size - 1; });
@@ -116,19 +116,18 @@ private:
     }
 
     // Opens the call to helpers, and closes it when all have come or the time is over.
-    Index gather(Index wanted) {
+    Index gather(Index wanted, std::chrono::microseconds patience) {
         joined_.store(0, std::memory_order_relaxed);
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             places_.store(wanted, std::memory_order_release);
         }
         if (asleep_.load() > 0) wake_.notify_all();
-        const Clock::time_point until = Clock::now() + to_join;
-        while (places_.load(std::memory_order_acquire) > 0 && Clock::now() < until) relax();
+        const Clock::time_point until = Clock::now() + patience;
+        spin_until([&] {
+            return places_.load(std::memory_order_acquire) <= 0 || Clock::now() >= until;
+        });
         const Index left = places_.exchange(closed, std::memory_order_acq_rel);
-        // On a busy machine helpers come late; then the next calls do not wait for them.
-        missed_ = left > 0 ? (missed_ < 32 ? 2 * missed_ + 1 : missed_) : 0;
-        to_skip_ = missed_;
         return wanted - left;
     }
 
@@ -174,7 +173,6 @@ private:
     std::condition_variable wake_;
     std::atomic<int> asleep_{0};
     Index helpers_ = 0;
-    int missed_ = 0, to_skip_ = 0;
     const std::function<void(const Team&)>* work_ = nullptr;
     std::vector<double> slots_;
     Barrier barrier_;
@@ -186,7 +184,6 @@ private:
 
 std::atomic<Pool*> pool{nullptr};
 std::atomic<Index> callers{0};
-std::atomic<Index> limit{most_threads};
 
 // Never ends: its threads may still be asleep when the process exits.
 Pool& the_pool() {
@@ -236,17 +233,33 @@ Index smaller(Index a, Index b) { return a < b ? a : b; }
 Caller::Caller() { callers.fetch_add(1, std::memory_order_relaxed); }
 Caller::~Caller() { callers.fetch_sub(1, std::memory_order_relaxed); }
 
-Index thread_limit() { return smaller(limit.load(), cpus()); }
+Index thread_limit() { return waits.load() ? limit.load() : smaller(limit.load(), cpus()); }
 
-void limit_threads(Index most) { limit.store(most < 1 ? 1 : smaller(most, most_threads)); }
+void limit_threads(Index most, bool beyond) {
+    limit.store(most < 1 ? 1 : smaller(most, most_threads));
+    waits.store(beyond);
+}
 
-void run_together(Index wanted, const std::function<void(const Team&)>& work) {
-    wanted = smaller(wanted, limit.load(std::memory_order_relaxed));
-    if (wanted > 1) {
-        const Index others = callers.load(std::memory_order_relaxed) - 1;
-        wanted = smaller(wanted, cpus() - (others > 0 ? others : 0));
-    }
-    if (wanted > 1 && the_pool().run(wanted, work)) return;
+Index shared_calls() { return shared.load(); }
+
+Index threads_worth(Index rows, double multiplications) {
+    constexpr Index tile = 14;                  // rows of the widest instruction set's
+    constexpr double least = double(16 << 20);  // below, coming together takes what it saves
+    if (multiplications < least) return 1;
+    const Index wanted = smaller((rows + tile - 1) / tile, limit.load(std::memory_order_relaxed));
+    if (wanted == 1 || waits.load(std::memory_order_relaxed)) return wanted;
+    const Index others = callers.load(std::memory_order_relaxed) - 1;
+    return smaller(wanted, cpus() - (others > 0 ? others : 0));
+}
+
+void run_together(Index wanted, double multiplications,
+                  const std::function<void(const Team&)>& work) {
+    // Helpers that are asleep, or on a CPU that others use, are waited for, for about a fiftieth of
+    // the time that the work takes one thread.
+    const bool long_wait = waits.load(std::memory_order_relaxed);
+    const std::chrono::microseconds patience{long_wait ? 1000000
+                                                       : 20 + Index(1e-6 * multiplications)};
+    if (wanted > 1 && the_pool().run(wanted, patience, work)) return;
     double slots[2] = {0, 0};
     work(Team{0, 1, nullptr, slots});
 }

@@ -13,7 +13,14 @@ namespace gradsieve {
 
 // Threads that one call may use at most, the caller among them; at least 1.
 Index thread_limit();
-void limit_threads(Index most);
+// With `beyond` also more than there are CPUs, and calls wait until all come: for tests.
+void limit_threads(Index most, bool beyond = false);
+
+// Calls so far in which several threads worked.
+Index shared_calls();
+
+// How many threads a call may have, for so many rows and so many multiplications of one product.
+Index threads_worth(Index rows, double multiplications);
 
 // A call of the kernel, for as long as it lasts: CPUs are shared among callers.
 class Caller {
@@ -25,7 +32,8 @@ public:
 };
 
 // Runs work(team) on up to `wanted` threads, the calling one among them, and returns when all are
-// done. `work` must not throw.
-void run_together(Index wanted, const std::function<void(const Team&)>& work);
+// done. `multiplications` say how long that takes. `work` must not throw.
+void run_together(Index wanted, double multiplications,
+                  const std::function<void(const Team&)>& work);
 
 }  // namespace gradsieve

@@ -9,8 +9,6 @@
 
 namespace gradsieve::GRADSIEVE_ISA {
 
-inline constexpr Index row_block = 28;
-
 // Calls visit(first row, rows) for the tiles of a product of so many rows: a row's bits depend on
 // the height of its tile, and so on the number of rows alone.
 template <class Visit>
@@ -40,6 +38,14 @@ struct Rows {
         if (last == 0) first = 0;
     }
     GRADSIEVE_INLINE Index height() const { return last - first; }
+    // Those of a block of rows, counted from its first.
+    GRADSIEVE_INLINE Rows within(Index block, Index rows) const {
+        Rows part(rows);
+        part.first = first > block ? (first < block + rows ? first - block : rows) : 0;
+        part.last = last < block + rows ? (last > block ? last - block : 0) : rows;
+        if (part.last < part.first) part.last = part.first;
+        return part;
+    }
     GRADSIEVE_INLINE bool hold(Index row) const { return row >= first && row < last; }
 };
 
@@ -49,15 +55,11 @@ template <class Real, class Finish>
 inline void multiply(Real* c, Index ldc, Rows rows, Index columns, const Real* bias,
                      const Factor<Real>* factors, int count, const Finish& finish) {
     const Index tail = tail_columns<Real>(columns), full = columns - tail;
-    for_row_tiles(rows.count, row_block, [&](Index first, Index height) {
-        const Index from = first > rows.first ? first : rows.first;
-        const Index to = first + height < rows.last ? first + height : rows.last;
-        if (from >= to) return;
+    const auto block = [&](Index from, Index to, const auto& each_tile) {
         for_panels<Real>(full, [&](Index column, int vectors) {
-            for_row_tiles(height, tile_rows, [&](Index row, Index tile) {
-                if (rows.hold(first + row))
-                    tiles<Real>.multiply[tile][vectors](c, ldc, bias, factors, count, first + row,
-                                                        column);
+            each_tile([&](Index row, Index height) {
+                if (rows.hold(row))
+                    tiles<Real>.multiply[height][vectors](c, ldc, bias, factors, count, row, column);
             });
         });
         if constexpr (has_dots<Real>)
@@ -66,6 +68,21 @@ inline void multiply(Real* c, Index ldc, Rows rows, Index columns, const Real* b
                     dots<Real>.tile[tile](c, ldc, bias, factors, count, from + row, full, group);
                 });
         finish(from, to - from);
+    };
+    if (rows.height() < rows.count && rows.height() <= 2 * row_block) {  // a member's, together
+        if (rows.height() > 0)
+            block(rows.first, rows.last, [&](const auto& visit) { for_tiles(rows.count, visit); });
+        return;
+    }
+    for_row_tiles(rows.count, row_block, [&](Index first, Index height) {
+        const Index last = first + height;
+        const Index from = first > rows.first ? first : rows.first;
+        const Index to = last < rows.last ? last : rows.last;
+        if (from >= to) return;
+        block(from, to, [&](const auto& visit) {
+            for_row_tiles(height, tile_rows,
+                          [&](Index row, Index tile) { visit(first + row, tile); });
+        });
     });
 }
 

@@ -52,7 +52,6 @@ struct LayerGradients {
     Real *u, *h0, *c0, *W_ih, *W_hh, *b_ih, *b_hh;
 };
 
-inline constexpr Index row_block = 28;  // rows that go through a step together: two tiles' worth
 
 // Working memory, aligned, rows padded. It comes as it is: the passes clear what must be zero.
 template <class Real>
@@ -74,9 +73,10 @@ struct LayerMemory {
 
 template <class Real>
 struct LayerRoutines {
-    void (*forward)(const Recurrence<Real>&, const States<Real>&, LayerMemory<Real>&);
+    // A team of more than one needs sequences of one length, and m.steps = 1 forward.
+    void (*forward)(const Recurrence<Real>&, const States<Real>&, LayerMemory<Real>&, const Team&);
     void (*backward)(const Recurrence<Real>&, const States<Real>&, const Seeds<Real>&,
-                     const LayerGradients<Real>&, LayerMemory<Real>&);
+                     const LayerGradients<Real>&, LayerMemory<Real>&, const Team&);
 };
 
 struct LayerSet {

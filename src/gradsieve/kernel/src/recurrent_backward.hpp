@@ -17,11 +17,14 @@ GRADSIEVE_INLINE const Real* state_before(const Recurrence<Real>& layer, const R
 }
 
 template <class Real>
-inline void pack_backward(const Recurrence<Real>& layer, LayerMemory<Real>& m, bool by_inputs) {
+inline void pack_backward(const Recurrence<Real>& layer, LayerMemory<Real>& m, bool by_inputs,
+                          const Team& team) {
     const Index H = layer.H, I = layer.I, columns = layer.gates() * H;
-    clear(m.W_hh, m.size_hh);
-    pack<Real>(m.W_hh, columns, 0, layer.W_hh, H, false, columns, H);
-    if (!by_inputs) return;
+    if (team.leads()) {
+        clear(m.W_hh, m.size_hh);
+        pack<Real>(m.W_hh, columns, 0, layer.W_hh, H, false, columns, H);
+    }
+    if (!by_inputs || team.rank < team.size - 1) return;
     const bool apart = layer.cell == Cell::gru;
     const Index shared = apart ? 2 * H : columns;
     clear(m.W_ih, m.size_ih);
@@ -34,28 +37,30 @@ inline void pack_backward(const Recurrence<Real>& layer, LayerMemory<Real>& m, b
 // The gradients by weights and inputs of one block of rows, whose first is `row`.
 template <class Real>
 inline void gather(const Recurrence<Real>& layer, const LayerGradients<Real>& to,
-                   LayerMemory<Real>& m, Index row, Index rows, bool add) {
+                   LayerMemory<Real>& m, Index row, Index rows, bool add, const Team& team) {
     const Index H = layer.H, I = layer.I, columns = layer.gates() * H;
     const bool apart = layer.cell == Cell::gru;
     const Index shared = apart ? 2 * H : columns;
+    const bool by_inputs = to.W_ih || to.b_ih || to.b_hh;
+    for (Index b = team.begin(rows); by_inputs && b < team.end(rows); ++b) {
+        copy_row(m.inputs + b * m.ld_i, layer.u + (row + b) * I, I);
+        m.inputs[b * m.ld_i + I] = Real(1);
+    }
+    team.wait();  // until all rows of the block are there
     if (to.W_hh || (apart && to.b_hh))
         multiply_outer(Outer<Real>{m.by_hh, m.ld_g, m.tail_hh, m.ld_h}, H + (apart ? 1 : 0),
-                       columns, m.before, m.ld_h, m.delta, m.ld_g, rows, add);
-    if (to.W_ih || to.b_ih || to.b_hh) {
-        for (Index b = 0; b < rows; ++b) {
-            copy_row(m.inputs + b * m.ld_i, layer.u + (row + b) * I, I);
-            m.inputs[b * m.ld_i + I] = Real(1);
-        }
+                       columns, m.before, m.ld_h, m.delta, m.ld_g, rows, add, team);
+    if (by_inputs) {
         multiply_outer(Outer<Real>{m.by_ih, m.ld_g, m.tail_ih, m.ld_i}, I + 1, shared, m.inputs,
-                       m.ld_i, m.delta, m.ld_g, rows, add);
+                       m.ld_i, m.delta, m.ld_g, rows, add, team);
         if (apart)
             multiply_outer(Outer<Real>{m.by_in, m.ld_h, m.tail_in, m.ld_i}, I + 1, H, m.inputs,
-                           m.ld_i, m.delta_n, m.ld_h, rows, add);
+                           m.ld_i, m.delta_n, m.ld_h, rows, add, team);
     }
     if (!to.u) return;
     const Factor<Real> factors[2] = {{m.delta, m.ld_g, m.W_ih, shared, shared},
                                      {m.delta_n, m.ld_h, m.W_in, H, H}};
-    multiply(m.by_u, m.ld_i, rows, I, (const Real*)nullptr, factors, apart ? 2 : 1,
+    multiply(m.by_u, m.ld_i, Rows(rows, team), I, (const Real*)nullptr, factors, apart ? 2 : 1,
              [&](Index first, Index height) {
                  for (Index b = first; b < first + height; ++b)
                      copy_row(to.u + (row + b) * I, m.by_u + b * m.ld_i, I);
@@ -74,14 +79,15 @@ inline void write_transposed(const Outer<Real>& from, Index first, Index rows, I
 
 template <class Real>
 inline void write_gradients(const Recurrence<Real>& layer, const LayerGradients<Real>& to,
-                            LayerMemory<Real>& m) {
+                            LayerMemory<Real>& m, const Team& team) {
     const Index H = layer.H, I = layer.I, columns = layer.gates() * H;
     const bool apart = layer.cell == Cell::gru;
     const Index shared = apart ? 2 * H : columns;
     const Outer<Real> hh{m.by_hh, m.ld_g, m.tail_hh, m.ld_h};
     const Outer<Real> ih{m.by_ih, m.ld_g, m.tail_ih, m.ld_i};
     const Outer<Real> in{m.by_in, m.ld_h, m.tail_in, m.ld_i};
-    if (to.W_hh) write_transposed(hh, 0, H, columns, to.W_hh);
+    if (to.W_hh && team.rank == team.size - 1) write_transposed(hh, 0, H, columns, to.W_hh);
+    if (!team.leads()) return;
     if (to.W_ih) write_transposed(ih, 0, I, shared, to.W_ih);
     if (to.W_ih && apart) write_transposed(in, 0, I, H, to.W_ih + shared * I);
     if (to.b_ih) write_transposed(ih, I, 1, shared, to.b_ih);
@@ -94,10 +100,10 @@ inline void write_gradients(const Recurrence<Real>& layer, const LayerGradients<
 template <class C, class Real>
 inline void backward_step(const Recurrence<Real>& layer, const States<Real>& states,
                           const Seeds<Real>& seeds, const LayerGradients<Real>& to,
-                          LayerMemory<Real>& m, Index n, Index block_row) {
+                          LayerMemory<Real>& m, Index n, Index block_row, const Rows& rows) {
     const Index H = layer.H, at_block = layer.first[n] - block_row;
     Real* delta = m.delta + at_block * m.ld_g;
-    for (Index b = 0; b < layer.rows(n); ++b) {
+    for (Index b = rows.first; b < rows.last; ++b) {
         const Index row = layer.first[n] + b;
         Real* before = m.before + (at_block + b) * m.ld_h;
         const Real* h_before = state_before<Real>(layer, states.h, layer.h0, n, b);
@@ -128,18 +134,22 @@ inline void backward_step(const Recurrence<Real>& layer, const States<Real>& sta
     const bool earliest = n == step_at(layer, 0);
     if (earliest && !to.h0) return;
     const Factor<Real> factor{delta, m.ld_g, m.W_hh, C::gates * H, C::gates * H};
-    multiply(m.h, m.ld_h, layer.rows(n), H, (const Real*)nullptr, &factor, 1);
+    multiply(m.h, m.ld_h, rows, H, (const Real*)nullptr, &factor, 1);
 }
 
 template <class C, class Real>
 void backward_layer(const Recurrence<Real>& layer, const States<Real>& states,
                     const Seeds<Real>& seeds, const LayerGradients<Real>& to,
-                    LayerMemory<Real>& m) {
+                    LayerMemory<Real>& m, const Team& team) {
     const Index B = layer.B, H = layer.H;
-    pack_backward(layer, m, to.u != nullptr);
-    copy_or_clear(m.h, m.ld_h, seeds.by_h_last, B, H);
-    copy_or_clear(m.c, m.ld_h, seeds.by_c_last, B, H);
-    clear(m.direct, B * m.ld_h);
+    const Rows own(B, team);
+    pack_backward(layer, m, to.u != nullptr, team);
+    if (team.leads()) {
+        copy_or_clear(m.h, m.ld_h, seeds.by_h_last, B, H);
+        copy_or_clear(m.c, m.ld_h, seeds.by_c_last, B, H);
+        clear(m.direct, B * m.ld_h);
+    }
+    team.wait();
     for (Index until = layer.T; until > 0;) {
         const Index from = until > m.steps ? until - m.steps : 0;
         const Index row = first_row(layer, from, until);
@@ -147,16 +157,18 @@ void backward_layer(const Recurrence<Real>& layer, const States<Real>& states,
         for (Index s = until - 1; s >= from; --s) {
             const Index n = step_at(layer, s);
             rows += layer.rows(n);
-            backward_step<C>(layer, states, seeds, to, m, n, row);
+            backward_step<C>(layer, states, seeds, to, m, n, row,
+                             rows_of_step(layer, own, team, n));
         }
-        gather(layer, to, m, row, rows, until < layer.T);
+        gather(layer, to, m, row, rows, until < layer.T, team);
+        team.wait();  // before the block's memory is used again
         until = from;
     }
-    write_gradients(layer, to, m);
-    for (Index b = 0; to.h0 && b < B; ++b)
+    write_gradients(layer, to, m, team);
+    for (Index b = own.first; to.h0 && b < own.last; ++b)
         for (Index j = 0; j < H; ++j)
             to.h0[b * H + j] = m.h[b * m.ld_h + j] + (C::gates == 3 ? m.direct[b * m.ld_h + j] : 0);
-    for (Index b = 0; to.c0 && b < B; ++b) copy_row(to.c0 + b * H, m.c + b * m.ld_h, H);
+    for (Index b = own.first; to.c0 && b < own.last; ++b) copy_row(to.c0 + b * H, m.c + b * m.ld_h, H);
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

@@ -7,6 +7,7 @@
 #include "dispatch.hpp"
 #include "float_state.hpp"
 #include "given.hpp"
+#include "pool.hpp"
 #include "recurrent.hpp"
 
 namespace gradsieve {
@@ -164,6 +165,21 @@ LayerMemory<Real> sized(const Recurrence<Real>& layer, Index block) {
     return m;
 }
 
+// Multiplications of one product over all steps.
+template <class Real>
+double multiplications(const Call<Real>& call) {
+    return double(call.rows()) * double(call.layer.gates() * call.layer.H * call.layer.H);
+}
+
+// Threads that may share a layer: one where sequences differ in length, or where there are so few
+// that several steps are worked on together.
+template <class Real>
+Index threads_of(const Call<Real>& call) {
+    const Recurrence<Real>& layer = call.layer;
+    const bool even = call.rows() == layer.T * layer.B && layer.B > row_block;
+    return even ? threads_worth(layer.B, multiplications(call)) : 1;
+}
+
 template <class Real>
 void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
     constexpr Index block = 64;  // rows whose products with W_ih are made together
@@ -171,8 +187,10 @@ void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
     const Recurrence<Real>& layer = call.layer;
     const States<Real> to = call.states_to_write(out);
     const nb::gil_scoped_release unlocked;
-    LayerMemory<Real> m = sized(layer, block);
-    const Index rows = m.steps > 1 ? m.steps * layer.B : row_block;
+    const Caller caller;
+    LayerMemory<Real> m = sized(layer, layer.B > row_block ? 1 : block);
+    const Index threads = threads_of(call), own_rows = threads * row_block;
+    const Index rows = m.steps > 1 ? m.steps * layer.B : own_rows;
     const Index columns = padded<Real>(layer.gates() * layer.H);
     m.size_hh = padded<Real>(layer.H) * columns, m.size_ih = padded<Real>(layer.I) * columns;
     const Arena arena(
@@ -186,14 +204,16 @@ void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
             m.c = part.template take<Real>(layer.B, m.ld_h);
             m.inputs = part.template take<Real>(rows, m.ld_i);
             m.x = part.template take<Real>(rows * m.ld_g + behind);
-            m.a = part.template take<Real>(row_block * m.ld_g + behind);
+            m.a = part.template take<Real>(own_rows * m.ld_g + behind);
         },
         false);
     const FloatState state;
-    if constexpr (sizeof(Real) == sizeof(float))
-        set.single_precision.forward(layer, to, m);
-    else
-        set.double_precision.forward(layer, to, m);
+    run_together(threads, multiplications(call), [&](const Team& team) {
+        if constexpr (sizeof(Real) == sizeof(float))
+            set.single_precision.forward(layer, to, m, team);
+        else
+            set.double_precision.forward(layer, to, m, team);
+    });
 }
 
 template <class Real>
@@ -218,6 +238,7 @@ void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
         call.some_to_write("gradient of bias_ih", gradients[5], {G * H}),
         call.some_to_write("gradient of bias_hh", gradients[6], {G * H})};
     const nb::gil_scoped_release unlocked;
+    const Caller caller;
     LayerMemory<Real> m = sized(layer, block);
     const Index rows = m.steps * B, depth = padded<Real>(G * H);
     constexpr Index unit = alignment / Index(sizeof(Real));
@@ -246,10 +267,12 @@ void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
         },
         false);
     const FloatState state;
-    if constexpr (sizeof(Real) == sizeof(float))
-        set.single_precision.backward(layer, states, from, to, m);
-    else
-        set.double_precision.backward(layer, states, from, to, m);
+    run_together(threads_of(call), multiplications(call), [&](const Team& team) {
+        if constexpr (sizeof(Real) == sizeof(float))
+            set.single_precision.backward(layer, states, from, to, m, team);
+        else
+            set.double_precision.backward(layer, states, from, to, m, team);
+    });
 }
 
 // Runs with the layer in the precision of u.

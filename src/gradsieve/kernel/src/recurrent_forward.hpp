@@ -33,12 +33,22 @@ GRADSIEVE_INLINE Index first_row(const Recurrence<Real>& layer, Index from, Inde
     return layer.first[layer.reverse ? layer.T - to : from];
 }
 
+// The rows of step n that are a member's own: all where it is alone.
 template <class Real>
-inline void pack_forward(const Recurrence<Real>& layer, LayerMemory<Real>& m) {
+GRADSIEVE_INLINE Rows rows_of_step(const Recurrence<Real>& layer, const Rows& own, const Team& team,
+                                   Index n) {
+    return team.size == 1 ? Rows(layer.rows(n)) : own;
+}
+
+template <class Real>
+inline void pack_forward(const Recurrence<Real>& layer, LayerMemory<Real>& m, const Team& team) {
     const Index H = layer.H, I = layer.I, columns = layer.gates() * H;
-    clear(m.W_hh, m.size_hh);
+    if (team.leads()) {
+        clear(m.W_hh, m.size_hh);
+        pack<Real>(m.W_hh, H, 0, layer.W_hh, H, true, H, columns);
+    }
+    if (team.rank < team.size - 1) return;
     clear(m.W_ih, m.size_ih);
-    pack<Real>(m.W_hh, H, 0, layer.W_hh, H, true, H, columns);
     pack<Real>(m.W_ih, I, 0, layer.W_ih, I, true, I, columns);
     clear(m.bias_x, m.ld_g);
     clear(m.bias_a, m.ld_g);
@@ -47,22 +57,22 @@ inline void pack_forward(const Recurrence<Real>& layer, LayerMemory<Real>& m) {
         (layer.cell == Cell::gru && j >= 2 * H ? m.bias_a : m.bias_x)[j] += layer.b_hh[j];
 }
 
-// x = W_ih u + b of `rows` rows, the first of which is `row`.
+// x = W_ih u + b of these rows, counted from `row`.
 template <class Real>
 inline void input_products(const Recurrence<Real>& layer, LayerMemory<Real>& m, Index row,
-                           Index rows) {
+                           const Rows& rows) {
     const Index I = layer.I;
-    for (Index b = 0; b < rows; ++b)
+    for (Index b = rows.first; b < rows.last; ++b)
         copy_row(m.inputs + b * m.ld_i, layer.u + (row + b) * I, I);
     const Factor<Real> factor{m.inputs, m.ld_i, m.W_ih, I, I};
     multiply(m.x, m.ld_g, rows, layer.gates() * layer.H, m.bias_x, &factor, 1);
 }
 
-// The units of `rows` rows from `row` on, which are sequences b, b + 1, …; x are their products.
+// The units of these rows, counted from `row`, which is of sequence b; x are their products.
 template <class C, bool keep, class Real>
 inline void forward_rows(const States<Real>& to, const LayerMemory<Real>& m, Index H,
-                         const Real* x, Index row, Index b, Index rows) {
-    for (Index r = 0; r < rows; ++r) {
+                         const Real* x, Index row, Index b, const Rows& rows) {
+    for (Index r = rows.first; r < rows.last; ++r) {
         const ForwardRow<Real> at{H,
                                   x + r * m.ld_g,
                                   m.a + r * m.ld_g,
@@ -76,11 +86,21 @@ inline void forward_rows(const States<Real>& to, const LayerMemory<Real>& m, Ind
 }
 
 template <class C, bool keep, class Real>
-void forward_layer(const Recurrence<Real>& layer, const States<Real>& to, LayerMemory<Real>& m) {
+void forward_layer(const Recurrence<Real>& layer, const States<Real>& to, LayerMemory<Real> m,
+                   const Team& team) {
     const Index T = layer.T, B = layer.B, H = layer.H, G = C::gates;
-    pack_forward(layer, m);
-    copy_or_clear(m.h, m.ld_h, layer.h0, B, H);
-    if (to.c_last) copy_or_clear(m.c, m.ld_h, layer.c0, B, H);
+    const Rows rows(B, team);
+    if (m.steps == 1) {  // each member has room for a block of its rows
+        m.inputs += team.rank * row_block * m.ld_i;
+        m.x += team.rank * row_block * m.ld_g;
+        m.a += team.rank * row_block * m.ld_g;
+    }
+    pack_forward(layer, m, team);
+    if (team.leads()) {
+        copy_or_clear(m.h, m.ld_h, layer.h0, B, H);
+        if (to.c_last) copy_or_clear(m.c, m.ld_h, layer.c0, B, H);
+    }
+    team.wait();
     for (Index from = 0; from < T; from += m.steps) {
         const Index until = T - from < m.steps ? T : from + m.steps;
         const Index block_row = first_row(layer, from, until);
@@ -90,17 +110,20 @@ void forward_layer(const Recurrence<Real>& layer, const States<Real>& to, LayerM
         if (ahead) input_products(layer, m, block_row, block_rows);
         for (Index s = from; s < until; ++s) {
             const Index n = step_at(layer, s);
-            for_row_tiles(layer.rows(n), row_block, [&](Index b, Index rows) {
+            const Rows own = rows_of_step(layer, rows, team, n);
+            for_row_tiles(layer.rows(n), row_block, [&](Index b, Index height) {
+                const Rows part = own.within(b, height);
+                if (part.height() == 0) return;
                 const Index row = layer.first[n] + b;
-                if (!ahead) input_products(layer, m, row, rows);
+                if (!ahead) input_products(layer, m, row, part);
                 const Factor<Real> factor{m.h + b * m.ld_h, m.ld_h, m.W_hh, H, H};
-                multiply(m.a, m.ld_g, rows, G * H, G == 3 ? m.bias_a : nullptr, &factor, 1);
+                multiply(m.a, m.ld_g, part, G * H, G == 3 ? m.bias_a : nullptr, &factor, 1);
                 forward_rows<C, keep>(to, m, H, m.x + (ahead ? (row - block_row) * m.ld_g : 0), row,
-                                      b, rows);
+                                      b, part);
             });
         }
     }
-    for (Index b = 0; b < B; ++b) {
+    for (Index b = rows.first; b < rows.last; ++b) {
         copy_row(to.h_last + b * H, m.h + b * m.ld_h, H);
         if (to.c_last) copy_row(to.c_last + b * H, m.c + b * m.ld_h, H);
     }

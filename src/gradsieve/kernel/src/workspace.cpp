@@ -32,17 +32,9 @@ void lay_out_packed(Arena& arena, const Memory<Real>& m, Packed<Real>& packed) {
     packed.b_out = arena.take<Real>(m.ld_o);
 }
 
-// Rows of a minibatch that are worth a thread: a tile of the widest instruction set, or two.
-constexpr Index thread_rows = 14;
-
-// Multiplications of one product, forward or backward, from which several threads are faster: below,
-// coming together takes as long as it saves.
-constexpr Index thread_work = 4 << 20;
-
-// How many threads a pass over so much is worth.
-Index threads_for(Index T, Index B, Index H) {
-    if (B <= thread_rows || T * B * H < thread_work / H) return 1;
-    return (B + thread_rows - 1) / thread_rows;
+// Of one product over all steps.
+double multiplications(const Sizes& sizes) {
+    return double(sizes.T * sizes.B) * double(sizes.H * sizes.H);
 }
 
 // Sequences that `predict` takes at a time: their states stay in the first-level cache.
@@ -69,11 +61,12 @@ private:
     FloatState state_;
 };
 
-// Runs work(team) on as many threads as it is worth.
+// Runs work(team) on as many threads as are worth it.
 template <class Real>
 template <class Work>
 void Workspace<Real>::together(const Work& work) {
-    run_together(threads_for(sizes_.T, sizes_.B, sizes_.H), work);
+    const double work_size = multiplications(sizes_);
+    run_together(threads_worth(sizes_.B, work_size), work_size, work);
 }
 
 template <class Real>
@@ -203,8 +196,8 @@ void predict(const Sizes& sizes, bool softmax, const Real* theta, const Batch<Re
     block.B = prediction_block(sizes.B);
     Memory<Real> m = sized<Real>(block, softmax, per_step);
     const Caller caller;
-    const Index wanted = threads_for(sizes.T, sizes.B, sizes.H);
-    const Index most = wanted < thread_limit() ? wanted : thread_limit();
+    const double work_size = multiplications(sizes);
+    const Index most = threads_worth(sizes.B, work_size);
     Index z = 0, outputs = 0;
     const Arena arena([&](Arena& part) {
         lay_out_packed(part, m, m.weights);
@@ -216,7 +209,7 @@ void predict(const Sizes& sizes, bool softmax, const Real* theta, const Batch<Re
     std::memcpy(m.theta, theta, std::size_t(sizes.weights()) * sizeof(Real));
     const FloatState state;
     routines.prepare(m);
-    run_together(most, [&](const Team& team) {
+    run_together(most, work_size, [&](const Team& team) {
         Memory<Real> own = m;
         own.z += team.rank * z;
         own.outputs += team.rank * outputs;
