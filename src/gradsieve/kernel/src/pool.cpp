@@ -254,6 +254,7 @@ Index threads_worth(Index rows, double multiplications) {
 
 void run_together(Index wanted, double multiplications,
                   const std::function<void(const Team&)>& work) {
+    wanted = smaller(wanted, limit.load(std::memory_order_relaxed));
     // Helpers that are asleep, or on a CPU that others use, are waited for, for about a fiftieth of
     // the time that the work takes one thread.
     const bool long_wait = waits.load(std::memory_order_relaxed);
