@@ -17,7 +17,7 @@ from typing import Any
 
 from gradsieve.bench.timing import Spread, Step, Timing, take_turns
 from gradsieve.bench.workload import GATES, Dimensions, Workload, make_workload
-from gradsieve.kernel import fma_peak
+from gradsieve.kernel import fma_peak, limit_threads
 
 SIZES = (  # H, B, T
     (32, 10, 100),
@@ -32,6 +32,7 @@ GROWTH: dict[str, tuple[int, ...]] = {
     "hidden": (16, 32, 64, 100, 128, 256, 512),
     "batch": (1, 4, 10, 32, 100, 256),
 }
+PLAIN = {"core plain", "gst plain", "PyTorch plain"}
 LIBRARIES = {"PyTorch": "torch", "JAX": "jax"}
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
@@ -98,14 +99,16 @@ def growth_sizes() -> list[Dimensions]:
 
 
 def measure_all(
-    quick: bool = False, before: Callable[[str], None] = lambda name: None
+    quick: bool = False,
+    cores: int | None = None,
+    before: Callable[[str], None] = lambda name: None,
 ) -> tuple[list[Row], list[Row]]:
-    """The matrix on one core and on all, and the growth on one; with `quick` one size a cell."""
+    """The matrix on one core and on all, or on `cores`; the growth on one. `quick`: one size."""
     turns, seconds = (3, 0.02) if quick else (7, 0.05)
     sizes = [Dimensions(cell, 100, 10, 100) for cell in GATES] if quick else matrix_sizes()
     rows: list[Row] = []
-    for cores in sorted({1, all_cores()}):
-        rows += measure_rows(sizes, cores, turns, seconds, before=before)
+    for count in sorted({1, all_cores()} if cores is None else {cores}):
+        rows += measure_rows(sizes, count, turns, seconds, before=before)
     grown = [] if quick else growth_sizes()
     growth = measure_rows(grown, 1, 3, 0.02, others=False, before=before)
     return rows, [row for row in growth if row.timings]
@@ -130,8 +133,11 @@ def measure_rows(
 def measure_row(size: Dimensions, cores: int, turns: int, seconds: float, others: bool) -> Row:
     """One row, in this process as it is."""
     peaks: list[float] = []
+    steps = contenders(make_workload(size), others)
+    if cores > 1:
+        steps |= {f"{name}, one core": _alone(steps[name], cores) for name in PLAIN & set(steps)}
     taken = take_turns(
-        contenders(make_workload(size), others),
+        steps,
         turns,
         seconds,
         every_turn=lambda: peaks.append(fma_peak(0.02) / 1e9),
@@ -158,18 +164,33 @@ def contenders(workload: Workload, others: bool = True) -> dict[str, Step]:
     return {name: step for name, step in steps.items() if others or name.startswith(own)}
 
 
+def _alone(step: Step, cores: int) -> Step:
+    """The same step on one core, in a process that has several."""
+
+    def alone() -> None:
+        _set_threads(1)
+        step()
+        _set_threads(cores)
+
+    return alone
+
+
 def left_out() -> list[str]:
     """Libraries that are not installed, and so not compared with."""
     return [name for name, module in LIBRARIES.items() if not find_spec(module)]
 
 
-def _use_cores(cores: int) -> None:
-    if cores == 1:
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD}"
-        os.environ["GRADSIEVE_THREADS"] = "1"
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+def _set_threads(count: int) -> None:
+    limit_threads(count)
     if find_spec("torch"):
         import torch
 
-        torch.set_num_threads(cores)
+        torch.set_num_threads(count)
+
+
+def _use_cores(cores: int) -> None:
+    if cores == 1:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD}"
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    _set_threads(cores)

@@ -26,6 +26,9 @@ def bench(
     length: Annotated[int, typer.Option(min=10, help="Of the task's sequences.")] = 200,
     networks: Annotated[int, typer.Option(min=1, help="Of each contestant.")] = 3,
     cap: Annotated[float, typer.Option(min=1, help="Seconds for each network.")] = 60.0,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Only on so many; by default on one and on all.")
+    ] = None,
     quick: Annotated[bool, typer.Option(help="One size, few turns, no growth with size.")] = False,
     output: Annotated[
         Path | None,
@@ -74,7 +77,7 @@ def bench(
                     f"{name} is not installed and is left out (pip install 'gradsieve[bench]')."
                 )
 
-            rows, growth = measure_all(quick, before)
+            rows, growth = measure_all(quick, cores, before)
             found = replace(found, rows=rows, growth=growth)
     if output is not None:
         found.write(output)

@@ -52,7 +52,6 @@ struct LayerGradients {
     Real *u, *h0, *c0, *W_ih, *W_hh, *b_ih, *b_hh;
 };
 
-
 // Working memory, aligned, rows padded. It comes as it is: the passes clear what must be zero.
 template <class Real>
 struct LayerMemory {
