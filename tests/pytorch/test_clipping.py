@@ -110,6 +110,7 @@ def test_a_watch_says_how_the_sieves_clipping_bites():
     for scale in (1.0, 100.0):
         backward(module, scale)
         reading = look.read()
+        assert ("clip/threshold" in reading) == (scale > 1)  # there is none at the first step
         optimizer.step()
     assert reading["clip/share"] == 1.0
     assert reading["clip/factor"] == pytest.approx(

@@ -103,6 +103,7 @@ class Classifier(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's, about compiling what has hooks
+@pytest.mark.filterwarnings("error:The .grad attribute")  # dynamo does not go into our hooks
 @pytest.mark.parametrize("part", ["whole", "head", "in place"])
 def test_a_compiled_model_is_judged_as_the_plain_one(part):
     found = []

@@ -12,6 +12,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Protocol
 
+import torch
 from torch import nn
 
 STATE = "__getstate__"
@@ -40,10 +41,13 @@ class _Line:
         ]
         module.__dict__[STATE] = self._state
 
+    # A break in the graph, as PyTorch's own recurrent modules are.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _called(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         for listener in tuple(self.listeners):
             listener.called(module)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _heard(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> Any:

@@ -49,7 +49,7 @@ class GradientNorms:
         found = {"gradient_norm": norms[-1], "not_finite": float(self.not_finite)}
         if len(norms) > 1 and finite:
             found["gradient_norm/highest"] = max(finite)
-        if self.clip is not None and finite:
+        if self.clip is not None and math.isfinite(self.clip) and finite:
             factors = [self.clip / norm for norm in finite if norm > self.clip]
             found["clip/threshold"] = self.clip
             found["clip/share"] = len(factors) / len(finite)
