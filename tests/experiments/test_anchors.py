@@ -4,11 +4,12 @@ import csv
 
 import numpy as np
 import pytest
+from rows import row
 from typer.testing import CliRunner
 
 from gradsieve import recipes, tasks
 from gradsieve.cli import app
-from gradsieve.experiments import anchors, length_cost
+from gradsieve.experiments import anchors, length_cost, record
 from gradsieve.experiments.baselines import DeltaVariance, variance_gradient
 from gradsieve.experiments.config import REPORTED, RunConfig
 from gradsieve.experiments.execute import at_lengths
@@ -42,7 +43,8 @@ def test_the_rows_are_those_of_the_protocols():
             assert (run.hidden, budget.batch, made) == (units, batch, updates)
     for ground in found:
         assert {USUAL, ORTHOGONAL, RECOMMENDED} <= {arm.name for arm in ground.arms}
-        assert (anchors.PENALTY in {arm.name for arm in ground.arms}) == ground.penalty
+        added = {anchors.PENALTY, anchors.AUTOCLIP} & {arm.name for arm in ground.arms}
+        assert len(added) == 2 * ground.rivals
 
 
 def anchors_epochs():
@@ -56,8 +58,20 @@ def test_a_strength_is_searched_over_whole_runs_of_other_networks(tmp_path):
     assert {run.baseline.weight for run in own} == {0.01, 0.1, 1.0, 10.0}
     assert not {run.network for run in own} & set(REPORTED)
     assert {run.recipe.budget.epochs for run in own} == {2}
-    again = RunConfig.from_json(own[0].as_json())
-    assert again.key == own[0].key
+    own += [run for run in runs if run.arm == anchors.AUTOCLIP]
+    assert {run.recipe.optimiser.clip_quantile for run in own} >= {0.01, 0.1, 0.5, 0.9}
+    assert [RunConfig.from_json(run.as_json()).key for run in own] == [run.key for run in own]
+
+
+def test_a_row_of_autoclip_is_recorded_and_read_back(tmp_path):
+    store, again = Store(tmp_path / "store.sqlite"), Store(tmp_path / "again.sqlite")
+    scope = Scope(tasks=("temporal_order",), lengths=(100,), networks=2, epochs=2)
+    run = next(run for run in anchors.plan(scope, store) if run.arm == anchors.AUTOCLIP)
+    made = row(0.5, clip="auto", corrected=0, cpu_ms=None, curve=[[1, 0.5]], at_length={})
+    store.add(run, made)
+    record.write_rows(tmp_path / "rows.csv", store.items(), record.OF_OUR_RECIPE)
+    record.read_csv(tmp_path / "rows.csv", again)
+    assert again.get(run)["clip"] == "auto"
 
 
 def omega(net, flow, w_rec):
@@ -123,9 +137,9 @@ def test_a_small_study_runs_and_is_written(tmp_path):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     with (tmp_path / "results" / "anchors.csv").open() as file:
-        (row,) = csv.DictReader(file)
-    assert float(row["squared_error"]) > 0
+        (made,) = csv.DictReader(file)
+    assert float(made["squared_error"]) > 0
     page = (tmp_path / "results" / "anchors.md").read_text()
     assert "| adding, halves | 500 | tanh | recommended | 1 of 1 |" in page
     assert "Rusch & Mishra (2021)" in page
-    assert recipes.recommended().sieve == RunConfig.from_json(row["config"]).recipe.sieve
+    assert recipes.recommended().sieve == RunConfig.from_json(made["config"]).recipe.sieve

@@ -29,7 +29,7 @@ CONFIGS = [
 
 def without_time(store):
     return [
-        (config, {name: value for name, value in row.items() if name != "seconds"})
+        (config, {name: value for name, value in row.items() if name not in ("seconds", "cpu_ms")})
         for config, row in store.items()
     ]
 

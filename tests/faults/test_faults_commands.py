@@ -24,7 +24,7 @@ FIT = ["--epochs", "40", "--networks", "1", "--learning-rate", "0.02", "--noise"
 def rows(store: Path) -> list[tuple[RunConfig, dict[str, object]]]:
     """The rows of a study, but for how long they took."""
     return [
-        (config, {name: value for name, value in row.items() if name != "seconds"})
+        (config, {name: value for name, value in row.items() if name not in ("seconds", "cpu_ms")})
         for config, row in Store(store).items()
     ]
 

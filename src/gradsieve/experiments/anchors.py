@@ -36,10 +36,12 @@ from gradsieve.experiments.study import Places, Scope, Study, planned
 from gradsieve.experiments.tables import table
 from gradsieve.files import write_atomically
 from gradsieve.recipe import Recipe
+from gradsieve.recipe.optimiser import AUTO
 
 NAME = "anchors"
 LENGTH_COST = "length as cost"
 PENALTY = "usual way, orthogonal start, variance of ‖δ‖"
+AUTOCLIP = "usual way, orthogonal start, AutoClip"
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Ground:
         hidden: units, in the core.
         budget: settings of the protocol, such as the minibatch's size.
         longest: the rate is searched at this length where the row's own is longer.
-        penalty: whether the penalty on the variance of ‖δ‖ is an arm.
+        rivals: whether the penalty on the variance of ‖δ‖ and AutoClip are arms.
     """
 
     section: str
@@ -60,7 +62,7 @@ class Ground:
     hidden: int = HIDDEN
     budget: tuple[tuple[str, int], ...] = ()
     longest: int | None = None
-    penalty: bool = False
+    rivals: bool = False
 
     @property
     def arms(self) -> tuple[CellArm, ...]:
@@ -76,16 +78,22 @@ class Ground:
             for recipe in (USUAL_RECIPE, own)
         )
         arms = in_the_core(usual, recommended, search, self.hidden)[:-1]
-        return (*arms, penalised(usual, self.longest)) if self.penalty else arms
+        return (*arms, *rivals(usual, self.longest)) if self.rivals else arms
 
 
-def penalised(usual: Recipe, longest: int | None) -> CellArm:
-    """The usual way from an orthogonal start with the penalty, its strength searched."""
-    strengths = Candidates(
-        each(weight=(0.01, 0.1, 1.0, 10.0)), share=1, longest=longest, networks=2
+def rivals(usual: Recipe, longest: int | None) -> tuple[CellArm, CellArm]:
+    """The usual way from an orthogonal start with the penalty, and with AutoClip; both searched."""
+    recipe = usual.replaced(start="orthogonal")
+
+    def searched(**values: tuple[float, ...]) -> Candidates:
+        return Candidates(each(**values), share=1, longest=longest, networks=2)
+
+    strengths = searched(weight=(0.01, 0.1, 1.0, 10.0))
+    quantiles = searched(clip_quantile=(0.01, 0.1, 0.5, 0.9))
+    return (
+        CellArm(PENALTY, recipe, strengths, DeltaVariance()),
+        CellArm(AUTOCLIP, recipe.replaced(clip=AUTO), quantiles),
     )
-    recipe, added = usual.replaced(start="orthogonal"), DeltaVariance()
-    return CellArm(PENALTY, recipe, strengths, added, hidden=HIDDEN)
 
 
 def grounds() -> Iterator[Ground]:
@@ -108,7 +116,7 @@ def grounds() -> Iterator[Ground]:
     for task in ("temporal_order", "adding"):
         for length in (100, 200):
             row = TableRow(Condition(task, length))
-            yield Ground("Rivals", row, longest=100, penalty=True)
+            yield Ground("Rivals", row, longest=100, rivals=True)
 
 
 def asked(scope: Scope) -> list[Ground]:

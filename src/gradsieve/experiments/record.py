@@ -14,6 +14,7 @@ from gradsieve.experiments.config import REPORTED, RunConfig
 from gradsieve.experiments.older import upgraded
 from gradsieve.experiments.store import Store
 from gradsieve.files import open_file, write_atomically
+from gradsieve.recipe.optimiser import AUTO
 
 COLUMNS = (
     "task", "length", "sieve", "seed", "test_accuracy", "validation_accuracy", "kept", "stalls",
@@ -74,6 +75,6 @@ def read_csv(path: Path, store: Store) -> int:
 
 
 def _value(name: str, text: str) -> Any:
-    if name in ("task", "sieve", "stopped"):
+    if name in ("task", "sieve", "stopped") or text == AUTO:
         return text
     return None if text == "" else json.loads(text)
