@@ -7,12 +7,18 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/gradsieve/kernel/*.?pp src/gradsieve/kernel/src/*)
 
+# What runs without any extra, and not in the sources, which have no kernel for this Python.
+LOWEST := -p no:cacheprovider $(filter-out tests/test_docs.py tests/test_estimators.py tests/test_house.py \
+	tests/test_paper.py tests/test_site.py tests/test_bench.py, $(wildcard tests/test_*.py)) tests/sieve \
+	tests/recipe tests/training tests/cli/test_train.py
+
 .PHONY: help demo quick test test-lowest lint types bench docs fuzz faults sanitize wheel clean
 
 help:
 	@echo "make demo      train networks with the sieve off and on, compare, write a report (minutes)"
 	@echo "make quick     the same with fewer networks and shorter sequences (half a minute)"
 	@echo "make test      every test, the linter and the type checker"
+	@echo "make test-lowest  the core's tests with the oldest versions that are allowed"
 	@echo "make bench     what an update costs, against PyTorch and JAX"
 	@echo "make docs      the documentation, as HTML under docs/_build"
 	@echo "make fuzz      fifty times as many damaged files as the tests have (an hour)"
@@ -49,6 +55,13 @@ quick: $(VENV)/core.stamp
 
 test: $(VENV)/dev.stamp lint types
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+test-lowest: $(BIN)/python
+	$(PYTHON) -m venv build/lowest
+	$(PYTHON) tests/lowest.py > build/lowest/oldest.txt
+	build/lowest/bin/pip install --quiet --disable-pip-version-check -r build/lowest/oldest.txt . \
+	    'pytest>=8' 'hypothesis>=6.100' 'scipy>=1.13' 'threadpoolctl>=3.5'
+	build/lowest/bin/pytest $(LOWEST)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import figures  # noqa: E402
+import reports  # noqa: E402
 import settings_tables  # noqa: E402
 
 import gradsieve  # noqa: E402
@@ -21,11 +22,15 @@ author = "The gradsieve developers"
 copyright = author
 version = release = gradsieve.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 default_role = "code"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+nb_execution_mode = "force"  # the notebook's outputs are what its code does
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -51,7 +56,11 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"gradsieve {release}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+GALLERY = HERE / "_build" / "gallery"  # its reports lie beside the pages, as they are
+GALLERY.mkdir(parents=True, exist_ok=True)
+html_extra_path = [str(GALLERY)]
 
 
 def escape_bars(
@@ -82,5 +91,6 @@ def setup(app: Sphinx) -> None:
     made = HERE / "_build" / "figures"
     app.connect("builder-inited", lambda app: figures.draw(made))
     app.connect("builder-inited", lambda app: settings_tables.write(made))
+    app.connect("builder-inited", lambda app: reports.write(GALLERY))
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
     app.connect("autodoc-process-signature", plain_aliases)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gradsieve.report.advice import ABOVE_CHANCE, SOLVED, advice, solved
+from gradsieve.report.advice import SOLVED, advice, solved, stuck
 from gradsieve.report.comparison import Comparison, Experiment, Variant, compare
 from gradsieve.report.runs import SLOW, RecordedRun
 from gradsieve.training.corrections import finite
@@ -123,7 +123,7 @@ def _outcome(run: RecordedRun, chance: float | None) -> str:
         measured += f", a constant guess scores {percent(chance)}"
     if accuracy >= SOLVED:
         return f"solved the task ({measured})"
-    if chance is not None and accuracy < chance + ABOVE_CHANCE:
+    if stuck(run):
         return f"learned nothing beyond a constant guess ({measured})"
     return f"learned part of the task ({measured})"
 
@@ -137,14 +137,14 @@ def _learned(variant: Variant, chance: float | None) -> str:
     if not values:
         return f"“{variant.name}”: nothing measured yet."
     solved = sum(value >= SOLVED for value in values)
-    stuck = sum(chance is not None and value < chance + ABOVE_CHANCE for value in values)
+    at_a_guess = sum(map(stuck, variant.runs))
     text = (
         f"“{variant.name}”: mean accuracy {percent(variant.mean_accuracy)}, best "
         f"{percent(max(values))}; {solved} of {len(values)} {_networks(len(values))} solved the "
         f"task (at least {percent(SOLVED, 0)})"
     )
-    if stuck:
-        text += f", {stuck} learned nothing beyond a constant guess ({percent(chance)})"
+    if chance is not None and at_a_guess:
+        text += f", {at_a_guess} learned nothing beyond a constant guess ({percent(chance)})"
     return text + ("." if variant.finished else "; not finished, validation accuracy so far.")
 
 
