@@ -128,6 +128,7 @@ def test_the_order_of_the_names_does_not_matter(order):
         ({"learning_rat": 0.1}, "did you mean 'learning_rate'"),
         ({"scheduel": None}, "did you mean 'schedule'"),
         ({"warmup": 0.1}, "did you mean 'warm_up'"),
+        ({"rate_by_length": 1}, "did you mean 'rate_power'"),
         ({"xyzzy": 1}, "'xyzzy' is no setting of a recipe; it has start, optimiser"),
         ({"sieve": "dorp"}, "policy is 'dorp'; it must be 'auto', 'hold'"),
         ({"sieve": 3}, "sieve is 3; it must be a gradsieve.Sieve, or None"),

@@ -23,6 +23,11 @@ PARTS: dict[str, type[Settings]] = {
     "curriculum": Curriculum,
     "budget": Budget,
 }
+MOVED = {  # version 0.1's names that are not near today's
+    "retreat": "roll_back",
+    "rate_by_length": "rate_power",
+    "batch_by_length": "batch_power",
+}
 OFF = "off"  # what a recipe without a sieve is called
 
 
@@ -117,7 +122,8 @@ def _part_of(setting: str) -> str:
     known = {name: part for part, group in PARTS.items() for name in rules(group)}
     if setting in known:
         return known[setting]
-    near = get_close_matches(setting, [*known, *PARTS], n=1)
+    near = [MOVED[setting]] if setting in MOVED else []
+    near = near or get_close_matches(setting, [*known, *PARTS], n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InvalidArgument(
         f"{setting!r} is no setting of a recipe; {hint}it has {', '.join([*PARTS, *known])}"
