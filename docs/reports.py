@@ -29,7 +29,7 @@ def _train(folder: Path, recipe: Recipe, label: str, network: int, length: int) 
 
 def two_ways(folder: Path) -> None:
     """Two networks, each with the sieve off and on."""
-    on = gs.recipes.recommended().replaced(epochs=40, validate_every=2, probe_every=2)
+    on = gs.recipes.own_data().replaced(epochs=40, validate_every=2, probe_every=2)
     for network in (1, 2):
         for label, recipe in (("off", on.replaced(sieve="off")), ("on", on)):
             _train(folder, recipe, label, network, length=50)
@@ -37,7 +37,7 @@ def two_ways(folder: Path) -> None:
 
 def one_run(folder: Path) -> None:
     """A single run that learns."""
-    recipe = gs.recipes.recommended().replaced(epochs=40, validate_every=1, probe_every=1)
+    recipe = gs.recipes.own_data().replaced(epochs=40, validate_every=1, probe_every=1)
     _train(folder, recipe, "on", 0, length=50)
 
 
