@@ -12,7 +12,7 @@ LOWEST := -p no:cacheprovider $(filter-out tests/test_docs.py tests/test_estimat
 	tests/test_paper.py tests/test_site.py tests/test_bench.py, $(wildcard tests/test_*.py)) tests/sieve \
 	tests/recipe tests/training tests/cli/test_train.py
 
-.PHONY: help demo quick test test-lowest lint types bench docs fuzz faults sanitize wheel clean
+.PHONY: help demo quick test test-lowest lint types bench docs paper fuzz faults sanitize wheel clean
 
 help:
 	@echo "make demo      train networks with the sieve off and on, compare, write a report (minutes)"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-lowest  the core's tests with the oldest versions that are allowed"
 	@echo "make bench     what an update costs, against PyTorch and JAX"
 	@echo "make docs      the documentation, as HTML under docs/_build"
+	@echo "make paper     the paper as PDF under build/paper, by pandoc and Chromium"
 	@echo "make fuzz      fifty times as many damaged files as the tests have (an hour)"
 	@echo "make faults    a thousand kills, full disks, two writers (an hour)"
 	@echo "make sanitize  the kernel's tests under the address and undefined-behaviour sanitizers"
@@ -76,6 +77,9 @@ bench: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+paper:
+	sh paper/build.sh build/paper
 
 fuzz: $(VENV)/dev.stamp
 	GRADSIEVE_FUZZ=$${GRADSIEVE_FUZZ:-50} $(BIN)/pytest -n 2 -k mutants tests
