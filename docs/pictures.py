@@ -1,6 +1,7 @@
-"""The pictures of the report in README and docs, taken of a real one by headless Chromium.
+"""The pictures of reports in README and docs, taken of real ones by headless Chromium.
 
-gradsieve demo -o runs/demo && python docs/pictures.py runs/demo/report.html
+gradsieve demo --quick --networks 6 -o runs/demo && python docs/reports.py docs/_build/gallery
+python docs/pictures.py runs/demo/report.html docs/_build/gallery/reports
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ from selenium.webdriver.chrome.service import Service
 
 IMAGES = Path(__file__).parent / "images"
 SHOTS = {  # name: width, theme, the elements from the top of the first to the bottom of the last
+    "networks-light": (1180, "light", "#figure-accuracy-by-network", "#figure-accuracy-by-network"),
+    "networks-dark": (1180, "dark", "#figure-accuracy-by-network", "#figure-accuracy-by-network"),
     "report-light": (1180, "light", "header", "#all-networks"),
     "report-dark": (1180, "dark", "header", "#all-networks"),
     "network-light": (1180, "light", "#one-network", "#figure-prediction"),
     "network-dark": (1180, "dark", "#one-network", "#figure-prediction"),
+}
+GALLERY = {  # a report of the gallery: the same, all of them light
+    "two-ways": ("header", "#all-networks"),
+    "one-run": ("#one-network", "#figure-prediction"),
+    "vanished": ("header", "#figure-prediction"),
 }
 
 
@@ -61,13 +69,17 @@ def take(browser: Any, address: str, width: int, theme: str, first: str, last: s
     return base64.b64decode(picture["data"])
 
 
-def main(report: Path) -> None:
+def main(report: Path, gallery: Path) -> None:
+    shots = {name: (report, *shot) for name, shot in SHOTS.items()} | {
+        f"gallery-{name}": (gallery / f"{name}.html", 1180, "light", *ends)
+        for name, ends in GALLERY.items()
+    }
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = open_browser(profile)
         try:
-            for name, shot in SHOTS.items():
-                picture = Image.open(io.BytesIO(take(browser, report.resolve().as_uri(), *shot)))
+            for name, (page, *shot) in shots.items():
+                picture = Image.open(io.BytesIO(take(browser, page.resolve().as_uri(), *shot)))
                 # 256 colours tell a chart as well as millions, in a third of the bytes.
                 picture.convert("RGB").quantize(256).save(IMAGES / f"{name}.png", optimize=True)
         finally:
@@ -75,4 +87,4 @@ def main(report: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
