@@ -16,7 +16,7 @@ import pytest
 
 import gradsieve as gs
 
-KERNEL = Path(gs.__file__).parent / "kernel" / "src"
+KERNEL = Path(__file__).parents[1] / "src" / "gradsieve" / "kernel" / "src"
 GCC, QEMU = "aarch64-linux-gnu-g++", "qemu-aarch64"
 SOURCES = ("instruction_set", "recurrent_set", "scan_set", "arena", "workspace", "dispatch")
 FLAGS = ("-std=c++17", "-O1", "-DGRADSIEVE_ISA=baseline", "-Wall", "-Wextra", "-Werror",
