@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from exported_models import model_and_data
 
+from gradsieve.data import from_arrays
 from gradsieve.errors import InvalidArgument
 from gradsieve.export import (
     Board,
@@ -64,6 +65,15 @@ def test_gated_cells_run_there_too_on_noise_where_no_data_are_given(cell: str) -
     found = emulated(gated(cell), weights="int8")
     assert found.outputs.shape == (50, 3)
     assert found.instructions > footprint(gated(cell)).multiplications_per_step
+
+
+@needs_tools
+def test_missing_inputs_are_filled_there_as_in_python() -> None:
+    values = np.random.default_rng(0).normal(size=(2, 9, 3))
+    values[0, 0, 1] = values[0, 4, 0] = values[1, 8] = np.nan
+    data = from_arrays(list(values), [0, 1], ("0", "1"))
+    found = emulated(gated("gru"), data)  # which compares them with Python's answers
+    assert np.isfinite(found.outputs).all()
 
 
 @needs_tools

@@ -229,6 +229,12 @@ def test_the_time_is_kept_and_its_result_is_whole() -> None:
     assert fitted.score.value > 0.8
 
 
+def test_too_little_time_for_anything_still_trains_one_epoch() -> None:
+    fitted = fit(first_value_classes(60), Search(hidden=8, seconds=1e-6))
+    assert fitted.run.updates == SHORT.budget.iterations
+    assert np.isfinite(fitted.run.validation_loss)
+
+
 def test_more_time_tries_more_networks() -> None:
     search = replace(QUICK, updates=20, seconds=3.0)
     fitted = fit(first_value_classes(40), search, epochs=2)

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def _fitting(network: Portable, data: Sequences | None) -> Sequences:
 
 def _ran(folder: Path, board: Board, header: str, data: Sequences) -> Emulated:
     machine, processor = MACHINES[board]
-    values = ", ".join(f"{float(value).hex()}f" for value in data.values.astype(np.float32).ravel())
+    values = ", ".join(map(_literal, data.values.astype(np.float32).ravel()))
     (folder / "net.h").write_text(header)
     (folder / "fed.h").write_text(
         f"#define SEQUENCES {data.count}\n"
@@ -142,6 +142,10 @@ def _ran(folder: Path, board: Board, header: str, data: Sequences) -> Emulated:
         stack=int(stack),
         code=int(listed[0]) - fed,
     )
+
+
+def _literal(value: Any) -> str:
+    return f"{float(value).hex()}f" if np.isfinite(value) else '__builtin_nanf("")'
 
 
 def _run(command: list[str], folder: Path) -> str:

@@ -101,6 +101,10 @@ def fit(
         if pace is not None:
             epochs = pace.epochs([trial.choice for trial in best], work)
         finals = _finals(work, best, epochs, folder)
+        if deadline is not None and not any(math.isfinite(one.loss) for one in (*tried, *finals)):
+            stop.clear()  # too little time for anything: one epoch is trained all the same
+            where = None if folder is None else folder / "one-epoch"
+            finals = [Trial(asked[0], work.run(asked[0], 1, "one epoch", folder=where))]
     chosen, run = _best(tried, finals)
     model: Model | Portable
     if isinstance(run, GatedRun):
