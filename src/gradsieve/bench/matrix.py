@@ -104,7 +104,7 @@ def measure_all(
     before: Callable[[str], None] = lambda name: None,
 ) -> tuple[list[Row], list[Row]]:
     """The matrix on one core and on all, or on `cores`; the growth on one. `quick`: one size."""
-    turns, seconds = (3, 0.02) if quick else (7, 0.05)
+    turns, seconds = (3, 0.02) if quick else (5, 0.03)
     sizes = [Dimensions(cell, 100, 10, 100) for cell in GATES] if quick else matrix_sizes()
     rows: list[Row] = []
     for count in sorted({1, all_cores()} if cores is None else {cores}):

@@ -37,9 +37,8 @@ inline void add_delta_product(Memory<Real>& m, Index n, Index steps, Real* flat,
                               const Team& team) {
     team.wait();  // until all of lam∘D is there, and the product before is added
     const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
-    multiply_outer(product, m.H, m.H, m.adjoint, m.ld_h, m.deltas + n * m.B * m.ld_h, m.ld_h,
-                   steps * m.B, false, team);
-    team.wait();
+    multiply_outer_by_parts(product, m.H, m.H, m.adjoint, m.ld_h, m.deltas + n * m.B * m.ld_h,
+                            m.ld_h, m.B, steps, team);
     Real* w_rec = fields(flat, m.I, m.H, m.O).w_rec;
     const PowerOfTwo<Real> unscaled(0);
     for (Index row = team.begin(m.H); row < team.end(m.H); ++row)

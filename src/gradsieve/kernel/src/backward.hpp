@@ -103,9 +103,8 @@ inline void add_recurrent_gradient(Memory<Real>& m, const Real* right, Index fir
     const Index B = m.B, H = m.H, I = m.I;
     team.wait();  // until all of z and `right` is there, and the product before is added
     const Outer<Real> product{m.product, m.ld_h, m.product_tail, m.ld_z};
-    multiply_outer(product, m.inner, H, m.z + (first - 1) * B * m.ld_z, m.ld_z,
-                   right + (first - 1) * B * m.ld_h, m.ld_h, (last - first + 1) * B, false, team);
-    team.wait();
+    multiply_outer_by_parts(product, m.inner, H, m.z + (first - 1) * B * m.ld_z, m.ld_z,
+                            right + (first - 1) * B * m.ld_h, m.ld_h, B, last - first + 1, team);
     const Fields<Real> to = fields(flat, I, H, m.O);
     const PowerOfTwo<Real> scale(exponent);
     for (Index row = team.begin(H); row < team.end(H); ++row)

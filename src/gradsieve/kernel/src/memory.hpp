@@ -12,6 +12,11 @@
 namespace gradsieve {
 
 inline constexpr Index row_block = 28;  // rows that go through a step together: two tiles' worth
+// Parts of a minibatch whose gradients are summed apart: up to eight, each of a thread's rows.
+[[gnu::always_inline]] inline Index parts_of(Index B) {
+    return B <= row_block ? 1 : B <= 4 * row_block ? 2 : B <= 8 * row_block ? 4 : 8;
+}
+
 inline constexpr Index alignment = 64;  // bytes: a cache line and the widest vector
 
 // Inputs (T,B,I) in somebody else's memory; steps count elements, not bytes.
@@ -66,7 +71,8 @@ struct Memory {
     Real* errors;   // the same: e
     std::int64_t* exponents;
 
-    Real* product;       // a gradient before it is gathered: inner rows of the wider of ld_h, ld_o
+    // A gradient before it is gathered, of each part of the minibatch:
+    Real* product;       // inner rows of the wider of ld_h, ld_o
     Real* product_tail;  // the short rest of its columns, transposed: a vector of rows of ld_z
     Real* rows[2];       // B rows of ld_h each
     Real* rows_out[2];  // B rows of ld_o each

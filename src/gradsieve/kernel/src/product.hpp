@@ -102,43 +102,106 @@ struct Outer {
     Index ld_tail;
 };
 
-// c = Aᵀ B, or c += Aᵀ B, over K rows of A and B, with `rows` columns of A and `columns` columns of
-// B in use. The members of a team share out the tiles of c.
+// A member's share of the tiles of Aᵀ B.
+struct Share {
+    Index begin, end;            // of the tiles of rows
+    Index begin_tail, end_tail;  // of the panels of rows, for the short rest of the columns
+};
+
 template <class Real>
-inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, const Real* a,
-                           Index lda, const Real* b, Index ldb, Index K, bool add = false,
-                           const Team& team = {}) {
+inline Index row_tiles(Index rows) {
+    return (rows + tile_rows - 1) / tile_rows;
+}
+
+template <class Real>
+inline Index row_panels(Index rows) {
+    return (vectors_of<Real>(rows) + 1) / 2;
+}
+
+// c = Aᵀ B, or c += Aᵀ B, summed over these rows of A and B, with `rows` columns of A and `columns`
+// columns of B in use.
+template <class Real>
+inline void outer_share(const Outer<Real>& c, Index rows, Index columns, const Real* a, Index lda,
+                        const Real* b, Index ldb, const Runs& over, bool add, const Share& share) {
     constexpr Index block = 256;  // rows of B whose panel stays in the first-level cache
     const Index tail = tail_columns<Real>(columns), full = columns - tail;
-    const Index row_tiles = (rows + tile_rows - 1) / tile_rows;
-    const Index row_panels = (vectors_of<Real>(rows) + 1) / 2;
-    const Index begin = team.begin(row_tiles), end = team.end(row_tiles);
-    const Index begin_tail = team.begin(row_panels), end_tail = team.end(row_panels);
-    for (Index k = 0; k < K; k += block) {
-        const Index depth = K - k < block ? K - k : block;
-        const Real* left = a + k * lda;
-        const Real* right = b + k * ldb;
+    const bool one_run = over.count == 1;
+    const Index at_once = one_run ? block : over.rows < block ? block / over.rows : 1;
+    const Index all = one_run ? over.rows : over.count;
+    for (Index k = 0; k < all; k += at_once) {
+        const Index some = all - k < at_once ? all - k : at_once;
+        const Runs runs = one_run ? Runs{some, 1, 0} : Runs{over.rows, some, over.step};
+        const Index first = one_run ? k : k * over.step;
+        const Real* left = a + first * lda;
+        const Real* right = b + first * ldb;
         for_panels<Real>(full, [&](Index column, int vectors) {
             Index tile = 0;
             for_row_tiles(rows, tile_rows, [&](Index row, Index height) {
                 const Index at = tile++;
-                if (at < begin || at >= end) return;
+                if (at < share.begin || at >= share.end) return;
                 tiles<Real>.outer[height][vectors](c.body + row * c.ld_body + column, c.ld_body,
-                                                   left + row, lda, right + column, ldb, depth,
+                                                   left + row, lda, right + column, ldb, runs,
                                                    add || k > 0);
             });
         });
         if (tail > 0)
             for_panels<Real>(rows, [&](Index row, int vectors) {
                 const Index panel = row / (2 * lanes<Real>);
-                if (panel < begin_tail || panel >= end_tail) return;
+                if (panel < share.begin_tail || panel >= share.end_tail) return;
                 for_row_tiles(tail, tile_rows, [&](Index column, Index height) {
                     tiles<Real>.outer[height][vectors](c.tail + column * c.ld_tail + row, c.ld_tail,
                                                        right + full + column, ldb, left + row, lda,
-                                                       depth, add || k > 0);
+                                                       runs, add || k > 0);
                 });
             });
     }
+}
+
+// The same over K rows one after the other. The members of a team share out the tiles of c.
+template <class Real>
+inline void multiply_outer(const Outer<Real>& c, Index rows, Index columns, const Real* a,
+                           Index lda, const Real* b, Index ldb, Index K, bool add = false,
+                           const Team& team = {}) {
+    const Index tiles_of_c = row_tiles<Real>(rows), panels = row_panels<Real>(rows);
+    const Share share{team.begin(tiles_of_c), team.end(tiles_of_c), team.begin(panels),
+                      team.end(panels)};
+    outer_share(c, rows, columns, a, lda, b, ldb, Runs{K, 1, 0}, add, share);
+}
+
+// c = Aᵀ B over all rows of `steps` steps of a minibatch. Each of its parts (parts_of) is summed
+// apart, in a place of its own behind c, so that a member reads its own sequences; c is their sum.
+template <class Real>
+inline void multiply_outer_by_parts(const Outer<Real>& c, Index rows, Index columns, const Real* a,
+                                    Index lda, const Real* b, Index ldb, Index B, Index steps,
+                                    const Team& team) {
+    const Index parts = parts_of(B);
+    if (parts == 1) {
+        multiply_outer(c, rows, columns, a, lda, b, ldb, steps * B, false, team);
+        team.wait();
+        return;
+    }
+    const Index body = rows * c.ld_body, tail = alignment / Index(sizeof(Real)) * c.ld_tail;
+    const Index count = row_tiles<Real>(rows), panels = row_panels<Real>(rows);
+    const auto within = [](Index at, Index most) { return at < 0 ? 0 : at < most ? at : most; };
+    for (Index part = 0; part < parts; ++part) {
+        const Rows own(B, Team{part, parts});
+        const Share share{within(team.begin(parts * count) - part * count, count),
+                          within(team.end(parts * count) - part * count, count),
+                          within(team.begin(parts * panels) - part * panels, panels),
+                          within(team.end(parts * panels) - part * panels, panels)};
+        outer_share(Outer<Real>{c.body + part * body, c.ld_body, c.tail + part * tail, c.ld_tail},
+                    rows, columns, a + own.first * lda, lda, b + own.first * ldb, ldb,
+                    Runs{own.height(), steps, B}, false, share);
+    }
+    team.wait();
+    for (Index part = 1; part < parts; ++part) {
+        for (Index j = team.begin(rows) * c.ld_body; j < team.end(rows) * c.ld_body;
+             j += lanes<Real>)
+            store(c.body + j, load(c.body + j) + load(c.body + part * body + j));
+        if (team.leads())
+            for (Index j = 0; j < tail; ++j) c.tail[j] += c.tail[part * tail + j];
+    }
+    team.wait();
 }
 
 // Adds a row of Aᵀ B, scaled, to `out`.

@@ -177,7 +177,7 @@ template <class Real>
 Index threads_of(const Call<Real>& call) {
     const Recurrence<Real>& layer = call.layer;
     const bool even = call.rows() == layer.T * layer.B && layer.B > row_block;
-    return even ? threads_worth(layer.B, multiplications(call)) : 1;
+    return even ? threads_worth(layer.B, multiplications(call) / 2) : 1;  // they gain less
 }
 
 template <class Real>

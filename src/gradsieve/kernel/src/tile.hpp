@@ -81,17 +81,24 @@ template <class Real, int R, int NV>
         for (int v = 0; v < NV; ++v) store(c + r * ldc + v * L, acc[r][v]);
 }
 
-// C = Aᵀ B over K rows, or C += Aᵀ B, for R rows of C (columns of A) and NV vectors of columns.
+// Rows that are summed over: `count` runs of so many, which begin `step` rows apart.
+struct Runs {
+    Index rows, count, step;
+};
+
+// C = Aᵀ B over these rows, or C += Aᵀ B, for R rows of C (columns of A) and NV vectors of columns.
 template <class Real, int R, int NV>
 [[gnu::noinline]] void outer_tile(Real* c, Index ldc, const Real* a, Index lda, const Real* b,
-                                  Index ldb, Index K, bool add) {
+                                  Index ldb, const Runs& runs, bool add) {
     constexpr Index L = lanes<Real>;
     Vector<Real> acc[R][NV];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
         for (int v = 0; v < NV; ++v) acc[r][v] = Vector<Real>{};
-    accumulate<Real, R, NV>(acc, a, 1, lda, b, ldb, K);
+    for (Index run = 0; run < runs.count; ++run)
+        accumulate<Real, R, NV>(acc, a + run * runs.step * lda, 1, lda, b + run * runs.step * ldb,
+                                ldb, runs.rows);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2

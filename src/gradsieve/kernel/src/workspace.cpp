@@ -86,8 +86,9 @@ Workspace<Real>::Workspace(Sizes sizes, bool softmax, bool per_step, const std::
         m.outputs = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
         m.errors = arena.take<Real>((per_step ? m.T : 1) * m.B, m.ld_o);
         m.exponents = arena.take<std::int64_t>(m.T);
-        m.product = arena.take<Real>(m.inner, m.ld_h > m.ld_o ? m.ld_h : m.ld_o);
-        m.product_tail = arena.take<Real>(unit<Real>, m.ld_z);
+        const Index parts = parts_of(m.B);
+        m.product = arena.take<Real>(parts * m.inner, m.ld_h > m.ld_o ? m.ld_h : m.ld_o);
+        m.product_tail = arena.take<Real>(parts * unit<Real>, m.ld_z);
         for (Real*& rows : m.rows) rows = arena.take<Real>(m.B, m.ld_h);
         for (Real*& rows : m.rows_out) rows = arena.take<Real>(m.B, m.ld_o);
     });
