@@ -114,6 +114,7 @@ def test_the_table_says_what_the_rows_come_to_and_what_is_not_run(store):
     assert "| +73.5 | 0.500 | open |" in short  # two pairs cannot be certain
     nothing = full_table([line_of(Store(store.path.parent / "none.sqlite"))], networks=2)
     assert nothing.endswith("Not run yet: temporal_order, T=100.\n")
+    assert "No row has" in short_table([])
 
 
 def test_rows_of_an_older_recipe_are_left_out(store):

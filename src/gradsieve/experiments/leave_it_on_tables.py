@@ -187,7 +187,7 @@ def short_table(lines: Sequence[Line]) -> str:
              solved(values), name, f"{fmean(others):.1%}", str(len(values)),
              f"{100 * difference:+.1f}", f"{p:.3f}", verdict(difference, p)]
         )  # fmt: skip
-    return table(head, cells)
+    return table(head, cells) if cells else "No row has two networks of both sides yet.\n"
 
 
 def verdict(difference: float, p: float) -> str:
