@@ -9,8 +9,8 @@ SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/gradsiev
 
 # What runs without any extra, and not in the sources, which have no kernel for this Python.
 LOWEST := -p no:cacheprovider $(filter-out tests/test_docs.py tests/test_estimators.py tests/test_house.py \
-	tests/test_paper.py tests/test_site.py tests/test_bench.py, $(wildcard tests/test_*.py)) tests/sieve \
-	tests/recipe tests/training tests/cli/test_train.py
+	tests/test_model.py tests/test_paper.py tests/test_site.py tests/test_bench.py, $(wildcard tests/test_*.py)) tests/sieve \
+	tests/recipe tests/training tests/cli/test_train.py --ignore=tests/training/test_training_step.py
 
 .PHONY: help demo quick test test-lowest lint types bench docs paper fuzz faults sanitize wheel clean
 

@@ -81,7 +81,7 @@ CELLS = {"tanh": tanh_cell, "gru": gru_cell, "lstm": lstm_cell}
 
 
 @dataclass(frozen=True)
-class LayerRun:
+class LayerPass:
     """One layer in one direction that has gone forward: all that `backward` reads."""
 
     u: Array  # (T,B,I)
@@ -101,7 +101,7 @@ def forward(
     initial: State,
     counts: list[int] | None = None,
     reverse: bool = False,
-) -> LayerRun:
+) -> LayerPass:
     """`weights` are weight_ih, weight_hh, bias_ih and bias_hh."""
     steps, batch, _ = u.shape
     counts = [batch] * steps if counts is None else counts
@@ -117,10 +117,10 @@ def forward(
         (h_on, c_on), backs[n] = CELLS[cell](a, v, (h[:on], c[:on]))
         h, c = np.concatenate([h_on, h[on:]]), np.concatenate([c_on, c[on:]])
         outputs[n, :on] = h_on
-    return LayerRun(u, weights, counts, order, outputs, earlier, (h, c), backs)
+    return LayerPass(u, weights, counts, order, outputs, earlier, (h, c), backs)
 
 
-def backward(run: LayerRun, by_h: Array, by_last: State) -> dict[str, Array]:
+def backward(run: LayerPass, by_h: Array, by_last: State) -> dict[str, Array]:
     """∂E/∂ of u, the initial h0 and c0 and each of the weights, from ∂E/∂ of all h and the last."""
     dh, dc = (part.astype(np.float64) for part in by_last)
     found = {name: np.zeros(weight.shape) for name, weight in run.weights.items()}
