@@ -19,7 +19,7 @@ import gradsieve as gs
 KERNEL = Path(__file__).parents[1] / "src" / "gradsieve" / "kernel" / "src"
 GCC, QEMU = "aarch64-linux-gnu-g++", "qemu-aarch64"
 SOURCES = (
-    "instruction_set", "recurrent_set", "scan_set", "arena", "pool", "workspace", "dispatch",
+    "instruction_set", "recurrent_set", "linearised_set", "arena", "pool", "workspace", "dispatch",
 )  # fmt: skip
 FLAGS = ("-std=c++17", "-O1", "-pthread", "-DGRADSIEVE_ISA=baseline", "-Wall", "-Wextra", "-Werror",
          "-Wno-psabi", "-Wno-maybe-uninitialized")  # fmt: skip

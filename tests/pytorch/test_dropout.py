@@ -121,7 +121,7 @@ def test_every_layout_follows_its_masks(layout):
         assert given.outputs is not None
     assert transport.follows
     if layout == "packed":
-        top = transport.layers[Place(2, 0)].run.after[0]
+        top = transport.runs[Place(2, 0)].h
         padded = torch.nn.utils.rnn.pad_packed_sequence(outputs)[0]
         inside = torch.arange(T).unsqueeze(1) < torch.tensor([T, T - 2, 4])
         torch.testing.assert_close(top[inside], padded[inside])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from gradsieve.torch import kernel_bridge, selfcheck
+from gradsieve.torch import selfcheck
+from gradsieve.torch.evidence.kernel_layer import KernelLayer
 
 
 def test_everything_agrees_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,14 +21,13 @@ def test_everything_agrees_here(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_kernel_that_is_wrong_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = kernel_bridge.tanh_deltas
+    right = KernelLayer.reach
 
-    def wrong(*given: object) -> tuple[torch.Tensor, torch.Tensor]:
-        delta, exponents = right(*given)
-        delta[0] *= 1.01
-        return delta, exponents
+    def wrong(layer: KernelLayer, *given: Any) -> None:
+        right(layer, *given)
+        layer.deltas.delta[0] *= 1.01
 
-    monkeypatch.setattr(kernel_bridge, "tanh_deltas", wrong)
+    monkeypatch.setattr(KernelLayer, "reach", wrong)
     monkeypatch.setattr(selfcheck, "MODULES", {"nn.RNN": selfcheck.MODULES["nn.RNN"]})
     assert selfcheck.main() == 1
     lines = capsys.readouterr().out.splitlines()

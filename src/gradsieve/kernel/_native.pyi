@@ -85,40 +85,68 @@ def recurrent_backward(
     isa: str = "",
 ) -> None: ...
 
-# One tanh layer: sizes, then addresses of arrays, 0 for none (gradsieve.torch.kernel_bridge).
-def tanh_deltas32(
-    T: int,
-    B: int,
-    H: int,
-    z: int,
-    W: int,
-    gamma: int,
-    last: int,
-    delta: int,
-    exponents: int,
-    /,
-) -> None: ...
-def tanh_change32(
-    T: int,
-    B: int,
-    I: int,
-    H: int,
-    u: int,
-    z: int,
-    initial: int,
-    W: int,
-    dW_in: int,
-    dW: int,
-    db: int,
-    delta: int,
-    exponents: int,
-    da: int,
-    change: int,
-    /,
-) -> None: ...
+class _Linearised:
+    """One recurrent layer, linearised along its states (linearised.hpp); arrays of one precision.
 
-tanh_deltas64 = tanh_deltas32
-tanh_change64 = tanh_change32
+    Rows of weights are PyTorch's; G gates, products (T,B,G,H). Of last, -1 is nowhere.
+    """
 
-# The recursions in time of gradsieve.torch: arrays in, arrays written in place.
-def __getattr__(name: str) -> Any: ...
+    def __init__(self, cell: str, T: int, B: int, I: int, H: int, isa: str = "") -> None: ...
+    def load(
+        self,
+        u: Array,
+        h: Array,
+        h0: Array | None,
+        c0: Array | None,
+        W_ih: Array,
+        W_hh: Array,
+        b_ih: Array | None,
+        b_hh: Array | None,
+    ) -> None: ...
+    def pull(
+        self,
+        gamma: list[Array | None],
+        last: Array,
+        above: Array | None = None,
+        above_exponents: Array | None = None,
+    ) -> None: ...
+    def slow(self, weights: Array) -> tuple[Array, Array]: ...
+    def push_cotangent(
+        self,
+        near: Array,
+        slow: Array,
+        factors: Array,
+        last: Array,
+        below: Array | None = None,
+    ) -> None: ...
+    def push_update(
+        self,
+        W_ih: Array,
+        W_hh: Array,
+        b_ih: Array | None,
+        b_hh: Array | None,
+        below: Array | None = None,
+    ) -> None: ...
+    def bend_cotangent(self, above: Array | None = None) -> None: ...
+    def bend_update(
+        self,
+        W_ih: Array,
+        W_hh: Array,
+        above: Array | None = None,
+        above_exponents: Array | None = None,
+    ) -> None: ...
+    def by_inputs(
+        self, W_ih: Array, update: Array | None = None, of_change: bool = False
+    ) -> Array: ...
+    def by_weights(self) -> tuple[Array, Array, Array, Array]: ...
+    @property
+    def delta(self) -> Array: ...
+    @property
+    def exponents(self) -> Array: ...
+    @property
+    def change(self) -> Array: ...
+    @property
+    def after(self) -> Array: ...
+
+class Linearised32(_Linearised): ...
+class Linearised64(_Linearised): ...

@@ -8,7 +8,7 @@
 #include "arrays.hpp"
 #include "pool.hpp"
 #include "recurrent_bindings.hpp"
-#include "scan_bindings.hpp"
+#include "linearised_bindings.hpp"
 #include "vector_bindings.hpp"
 #include "workspace.hpp"
 
@@ -235,7 +235,7 @@ NB_MODULE(_native, module) {
     bind_workspace<double>(module, "Workspace64");
     bind_vectors(module);
     bind_recurrent(module);
-    bind_scans(module);
+    bind_linearised(module);
     module.def("available_isas", available_instruction_sets);
     module.def("thread_limit", thread_limit);
     module.def("limit_threads", limit_threads, "most"_a, "beyond"_a = false);

@@ -34,9 +34,9 @@ constexpr Routines<Real> routines = {
 #define GRADSIEVE_TEXT(name) GRADSIEVE_TEXT_OF(name)
 
 extern const LayerSet layer_set;
-extern const ScanSet scan_set;
+extern const LinearisedSet linearised_set;
 extern const InstructionSet instruction_set;
 const InstructionSet instruction_set = {GRADSIEVE_TEXT(GRADSIEVE_ISA), routines<float>,
-                                        routines<double>, layer_set, scan_set};
+                                        routines<double>, layer_set, linearised_set};
 
 }  // namespace gradsieve::GRADSIEVE_ISA

@@ -113,15 +113,15 @@ struct Routines {
     double (*fma_flops)(Index repeats);  // floating-point operations done, to measure the peak
 };
 
-struct LayerSet;  // recurrent.hpp
-struct ScanSet;   // scan.hpp
+struct LayerSet;       // recurrent.hpp
+struct LinearisedSet;  // linearised.hpp
 
 struct InstructionSet {
     const char* name;
     Routines<float> single_precision;
     Routines<double> double_precision;
     const LayerSet& layers;
-    const ScanSet& scans;
+    const LinearisedSet& linearised;
 };
 
 template <class Real>

@@ -7,7 +7,6 @@ any gradient arrives: that serves packed and padded sequences, outputs and last 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -26,12 +25,11 @@ class Carrier:
     gamma: list[State]  # by layer, parts (B,·)
     steps: int
 
-    @cached_property
-    def injected(self) -> list[State]:
-        """By layer, parts (T,B,·): γ at the last step, zero elsewhere."""
+    def injected(self, layer: int) -> State:
+        """Parts (T,B,·): a layer's γ at the last step, zero elsewhere."""
         entry = self.last.clamp(min=0)
         everyone = torch.arange(entry.shape[0], device=entry.device)
-        return [tuple(self._at(entry, everyone, part) for part in row) for row in self.gamma]
+        return tuple(self._at(entry, everyone, part) for part in self.gamma[layer])
 
     def _at(self, entry: Tensor, everyone: Tensor, part: Tensor) -> Tensor:
         whole = part.new_zeros((self.steps, *part.shape))
@@ -52,17 +50,14 @@ class Carrier:
         return far.clamp(min=0), far >= 0
 
 
-def find_carrier(direction: int, given: TimeFirst, states: list[State]) -> Carrier | None:
-    """The carrier of one direction, or None where no gradient arrives.
-
-    `states` are those of that direction by layer, parts (T,B,·).
-    """
-    top = states[-1][0]
-    steps, batch, width = top.shape
-    device = top.device
+def find_carrier(direction: int, given: TimeFirst) -> Carrier | None:
+    """The carrier of one direction, or None where no gradient arrives."""
+    states = [given.initial[place] for place in sorted(given.initial) if place[1] == direction]
+    steps, (batch, width) = given.inputs.shape[0], states[-1][0].shape
+    device = given.inputs.device
     directions = len(given.initial) // len(states)
     end = torch.full((batch,), steps, device=device) if given.lengths is None else given.lengths
-    gamma = [[torch.zeros_like(part[0]) for part in row] for row in states]
+    gamma = [[torch.zeros_like(part) for part in row] for row in states]
     last = torch.full((batch,), -1, device=device)
     mine: Tensor | None = None
     if given.by_output is not None:

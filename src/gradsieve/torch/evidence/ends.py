@@ -56,9 +56,9 @@ def ends(
     both = np.concatenate([examples, examples])
     squares, products, exponents = [], [], []
     for index, layer in enumerate(deltas):
-        delta = _at(layer.delta, step, both)
+        delta, units = at_steps(layer, step, both)
         squares.append((delta * delta).sum(1))
-        exponents.append(_at(layer.exponents, step, both)[:, 0])
+        exponents.append(units)
         if changes is None:
             products.append(np.zeros(len(both)))
         else:
@@ -73,6 +73,12 @@ def ends(
         exponent[:, :count],
         exponent[:, count:],
     )
+
+
+def at_steps(deltas: Deltas, step: Array, example: Array) -> tuple[Array, Array]:
+    """δ (N,·) at one step of each example, and its exponents."""
+    units = _at(deltas.exponents, step, example)[:, 0].astype(np.int64)
+    return _at(deltas.delta, step, example), units
 
 
 def _at(values: Tensor, step: Array, example: Array) -> Array:

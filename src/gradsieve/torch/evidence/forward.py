@@ -1,8 +1,8 @@
-"""Forward through a stack of recurrent layers again, keeping what the deltas need.
+"""Forward through a stack of recurrent layers again, where the module's outputs do not say it.
 
-The fused kernels of PyTorch keep their gates to themselves, so the states are computed a second
-time: the outputs h by the fused kernel (without a graph), and then, all steps at once, the
-products x and a that belong to them, where they are asked for. Nothing here builds a graph.
+The fused kernels of PyTorch keep their gates to themselves, so the outputs h are computed a second
+time (without a graph), or taken as they were recorded; then the products x and a that belong to
+them, all steps at once, where they are asked for. Nothing here builds a graph.
 
 Every direction has its *own time*: step 1 is the first that it reads. For the reverse direction
 that is a sequence's last step. Sequences of unequal length all begin at step 1 and end at their
@@ -18,12 +18,17 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gradsieve.torch import kernel_bridge
-from gradsieve.torch.kernel_bridge import LSTMUnits
-from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules import cells
 from gradsieve.torch.modules.cells import Cell, State
 from gradsieve.torch.modules.stack import LayerWeights
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A layer run step by step: its states s(1) … s(T) and its products a, all (T,B,…)."""
+
+    after: State
+    a: Tensor
 
 
 @dataclass(frozen=True)
@@ -33,23 +38,38 @@ class LayerRun:
     cell: Cell
     weights: LayerWeights
     u: Tensor
-    before: State  # s(0) … s(T−1)
-    after: State  # s(1) … s(T)
-    memory: Memory
-    products: tuple[Tensor, Tensor] | None = None  # x and a, where they are known already
-    units: LSTMUnits | None = None  # of an LSTM on the CPU
+    initial: State
+    h: Tensor
+    steps: Steps | None = None  # where its states do not follow from h
+
+    @cached_property
+    def after(self) -> State:
+        """s(1) … s(T)."""
+        if self.steps is not None:
+            return self.steps.after
+        if self.cell is not cells.LSTM:
+            return (self.h,)
+        return self.h, _lstm_memory(self.x + self.a, self.initial[1])
+
+    @cached_property
+    def before(self) -> State:
+        """s(0) … s(T−1)."""
+        return tuple(map(_shifted, self.initial, self.after))
 
     @cached_property
     def x(self) -> Tensor:
-        if self.products is not None:
-            return self.products[0]
         return cells.drive(self.u, self.weights, len(self.cell.gates))
 
     @cached_property
     def a(self) -> Tensor:
-        if self.products is not None:
-            return self.products[1]
-        return cells.recur(self.before[0], self.weights, len(self.cell.gates))
+        if self.steps is not None:
+            return self.steps.a
+        before = _shifted(self.initial[0], self.h)
+        return cells.recur(before, self.weights, len(self.cell.gates))
+
+
+def _shifted(initial: Tensor, after: Tensor) -> Tensor:
+    return torch.cat([initial.unsqueeze(0), after[:-1]])
 
 
 def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tensor:
@@ -65,98 +85,32 @@ def in_own_time(values: Tensor, direction: int, lengths: Tensor | None) -> Tenso
 
 
 def run_layer(
-    cell: Cell,
-    weights: LayerWeights,
-    u: Tensor,
-    initial: State,
-    h: Tensor | None = None,
-    memory: Memory | None = None,
+    cell: Cell, weights: LayerWeights, u: Tensor, initial: State, h: Tensor | None = None
 ) -> LayerRun:
     """Run one layer over u; `h` are its outputs where they are known already."""
-    memory = memory or Memory()
     if h is None and cell in _FUSED:
         h = _FUSED[cell](u, initial, weights)
-    if h is not None and cell is cells.LSTM and kernel_bridge.serves(h):
-        return _run_lstm(weights, u, initial, h, memory)
-    if h is None or (cell.states > 1 and cell is not cells.LSTM):
-        return _run_by_steps(cell, weights, u, initial, memory)
-    h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
-    if cell is not cells.LSTM:
-        return LayerRun(cell, weights, u, (h_before,), (h,), memory)
-    x, a = cells.drive(u, weights, 4), cells.recur(h_before, weights, 4)
-    c = _lstm_memory(x, a, initial[1])
-    return LayerRun(cell, weights, u, (h_before, c[:-1]), (h, c[1:]), memory, (x, a))
-
-
-def _run_lstm(
-    weights: LayerWeights, u: Tensor, initial: State, h: Tensor, memory: Memory
-) -> LayerRun:
-    """An LSTM on the CPU: it reads x and a as their sum, so x holds both and a is zero."""
-    h_before = torch.cat([initial[0].unsqueeze(0), h[:-1]])
-    both = sum_of_products(u, h_before, weights, 4, memory)
-    units = LSTMUnits(both, initial[1], memory)
-    zero = both.new_zeros(()).expand_as(both)
-    before, after = (h_before, units.c[:-1]), (h, units.c[1:])
-    return LayerRun(cells.LSTM, weights, u, before, after, memory, (both, zero), units)
-
-
-def _run_by_steps(
-    cell: Cell, weights: LayerWeights, u: Tensor, initial: State, memory: Memory
-) -> LayerRun:
+    if h is not None and (cell.states == 1 or cell is cells.LSTM):
+        return LayerRun(cell, weights, u, initial, h)
     gates, extra = len(cell.gates), cells.beyond_linear(weights)
-    x = cells.drive(u, weights, gates)
-    state, states, products = initial, [initial], []
-    for x_now in x.unbind(0):
+    state, states, products = initial, [], []
+    for x in cells.drive(u, weights, gates).unbind(0):
         products.append(cells.recur(state[0], weights, gates))
-        state = cell.update(x_now, products[-1], state, extra)
+        state = cell.update(x, products[-1], state, extra)
         states.append(state)
-    parts = [torch.stack(part) for part in zip(*states, strict=True)]
-    before, after = tuple(p[:-1] for p in parts), tuple(p[1:] for p in parts)
-    return LayerRun(cell, weights, u, before, after, memory, (x, torch.stack(products)))
+    after = tuple(torch.stack(part) for part in zip(*states, strict=True))
+    return LayerRun(cell, weights, u, initial, after[0], Steps(after, torch.stack(products)))
 
 
-def _lstm_memory(x: Tensor, a: Tensor, c: Tensor) -> Tensor:
-    """c(0) … c(T), when every h is known: only c's own recursion is left."""
-    input, forget, cell, _ = (x + a).unbind(-2)
-    memory = x.new_empty((x.shape[0] + 1, *c.shape))
-    memory[0] = c
-    written = torch.sigmoid(input) * torch.tanh(cell)
-    kept = torch.sigmoid(forget)
-    rows = memory.unbind(0)
-    for n, (gain, factor) in enumerate(zip(written.unbind(0), kept.unbind(0), strict=True)):
-        torch.addcmul(gain, factor, rows[n], out=rows[n + 1])
-    return memory
-
-
-def sum_of_products(
-    inputs: Tensor, h: Tensor, weights: LayerWeights, gates: int, memory: Memory
-) -> Tensor:
-    """x + a, (T,B,G,H), in one array."""
-    rows = weights["weight_hh"].shape[0]
-    total = memory.empty((*h.shape[:2], gates, rows // gates), like=h)
-    biases = [weights[name] for name in ("bias_ih", "bias_hh") if name in weights]
-    bias = torch.stack(biases).sum(0) if biases else None
-    left = [h.reshape(-1, h.shape[-1]), inputs.reshape(-1, inputs.shape[-1])]
-    add_up(total.view(-1, rows), left, [weights["weight_hh"], weights["weight_ih"]], bias)
-    return total
-
-
-def add_up(out: Tensor, left: list[Tensor], right: list[Tensor], bias: Tensor | None) -> None:
-    """out = bias + Σ A Wᵀ; out is (N,M), each A (N,·), each W (M,·)."""
-    if kernel_bridge.serves(out):
-        kernel_bridge.add_up(out, left, right, bias)
-        return
-    out.zero_() if bias is None else out.copy_(bias.expand_as(out))
-    for one, weight in zip(left, right, strict=True):
-        out.addmm_(one, weight.T)
-
-
-def multiply(out: Tensor, left: Tensor, right: Tensor) -> None:
-    """out = A W."""
-    if kernel_bridge.serves(out):
-        kernel_bridge.multiply(out, left, right)
-    else:
-        torch.mm(left, right, out=out)
+def _lstm_memory(v: Tensor, c: Tensor) -> Tensor:
+    """c(1) … c(T) from the products v, when every h is known: only c's own recursion is left."""
+    input, forget, cell, _ = v.unbind(-2)
+    written, kept = torch.sigmoid(input) * torch.tanh(cell), torch.sigmoid(forget)
+    rows = []
+    for gain, factor in zip(written.unbind(0), kept.unbind(0), strict=True):
+        c = torch.addcmul(gain, factor, c)
+        rows.append(c)
+    return torch.stack(rows)
 
 
 def _flat(weights: LayerWeights) -> tuple[list[Tensor], bool]:

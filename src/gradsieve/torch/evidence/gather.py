@@ -15,11 +15,9 @@ from gradsieve.change import NormChange, difference, summarise
 from gradsieve.flow import Norms
 from gradsieve.sieve import Policy
 from gradsieve.torch.evidence import ends
-from gradsieve.torch.evidence.carrier import Carrier
-from gradsieve.torch.evidence.change import Change
-from gradsieve.torch.evidence.recursion import Deltas
+from gradsieve.torch.evidence.change import change_deltas
 from gradsieve.torch.evidence.slow import SlowSum, slow_sum
-from gradsieve.torch.evidence.transport import Reached, Transport, own_direction
+from gradsieve.torch.evidence.transport import Carried, Transport, carry
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules.record import Chain
 from gradsieve.torch.modules.sequences import TimeFirst, sequences
@@ -29,20 +27,6 @@ TOO_SHORT = "no sequence is longer than the horizon"
 NO_GRADIENT = "no gradient arrives at the recurrent products"
 CHANGED = "inputs or initial states were changed in place after the call"
 DROPOUT = "the dropout between its layers cannot be drawn again on this device"
-
-
-@dataclass(frozen=True)
-class Carried:
-    """One carrier of one call, and the deltas that it has on its way back."""
-
-    transport: Transport
-    carrier: Carrier
-    deltas: Reached
-
-    @property
-    def own(self) -> list[Deltas]:
-        """By layer, in the carrier's own direction."""
-        return own_direction(self.carrier, self.deltas)
 
 
 @dataclass(frozen=True)
@@ -136,12 +120,9 @@ def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
             place: {name: weight - measured.weights[place][name] for name, weight in own.items()}
             for place, own in now.items()
         }
-        changes = {
-            transport: Change(transport, update, sieve.estimator == "frozen")
-            for transport in measured.transports
-        }
-        moved = [changes[one.transport].of(one.carrier, one.deltas) for one in measured.carried]
-        found = _ends(stack, measured.carried, sieve.horizon, moved)
+        for one in measured.carried:
+            change_deltas(one, update, sieve.estimator == "frozen")
+        found = _ends(stack, measured.carried, sieve.horizon, moved=True)
         return summarise(ends.norms(found, together))
 
 
@@ -150,21 +131,14 @@ def _carried(
 ) -> tuple[list[Transport], list[Carried]]:
     transports = [Transport(stack, weights, one, memory) for one in given]
     return transports, [
-        Carried(transport, carrier, transport.deltas(carrier))
-        for transport in transports
-        for carrier in transport.carriers
+        carry(transport, carrier) for transport in transports for carrier in transport.carriers
     ]
 
 
 def _ends(
-    stack: Stack,
-    carried: list[Carried],
-    horizon: int | None,
-    moved: list[list[Deltas]] | None = None,
+    stack: Stack, carried: list[Carried], horizon: int | None, moved: bool = False
 ) -> ends.Ends:
-    changes = [None] * len(carried) if moved is None else moved
     parts = [
-        ends.ends(one.carrier, one.own, change, horizon)
-        for one, change in zip(carried, changes, strict=True)
+        ends.ends(one.carrier, one.own, one.changed if moved else None, horizon) for one in carried
     ]
     return ends.joined([ends.no_ends(stack.layers), *parts])

@@ -19,11 +19,8 @@ from torch import Tensor
 from torch.func import jvp, vjp
 
 from gradsieve.torch.evidence.forward import LayerRun
-from gradsieve.torch.kernel_bridge import MOST_PARTS, LSTMUnits, Tables, serves
 from gradsieve.torch.modules import cells
 from gradsieve.torch.modules.cells import State, Weights
-
-Before = Callable[[int], Tensor]  # the change of one part of s(n−1), at every step
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,6 @@ class Local:
     def _update(self, x: Tensor, a: Tensor, state: State, extra: Weights) -> State:
         return self.run.cell.update(x, a, state, extra)
 
-    @property
-    def tables(self) -> Tables | None:
-        """What the kernel needs to do this layer's recursions; None where it cannot."""
-        return None
-
     def pull(self, g: State) -> Pulled:
         """The gradient of ⟨g(n), update⟩ at every step."""
         run = self.run
@@ -77,13 +69,9 @@ class Local:
         )
         return change
 
-    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
-        """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights.
-
-        Without x, a is the change of both together (a joint cell).
-        """
+    def bend(self, g: State, x: Tensor, a: Tensor, before: State, extra: Weights) -> Pulled:
+        """The change of `pull(g)`, g held, along changes of x, a, s(n−1) and further weights."""
         run = self.run
-        state = tuple(before(part) for part in range(len(g)))
 
         def pull_at(
             x: Tensor, a: Tensor, state: State, extra: Weights
@@ -96,11 +84,11 @@ class Local:
         change = _push(
             pull_at,
             (run.x, run.a, run.before, self.extra),
-            (torch.zeros_like(a) if x is None else x, a, state, dict(extra)),
+            (x, a, before, dict(extra)),
         )
         return Pulled(*change)
 
-    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
         """At step index n: the gradients by a and by the parts of s(n−1)."""
         raise NotImplementedError
 
@@ -128,12 +116,6 @@ class UnitwiseLocal(Local):
         return [table[0] for table in tables], [list(table[1:]) for table in tables]
 
     @property
-    def tables(self) -> Tables | None:
-        if self.run.cell.states > MOST_PARTS or not serves(self.run.after[0]):
-            return None
-        return Tables(self.K, [table for row in self.L for table in row])
-
-    @property
     def K(self) -> list[Tensor]:
         return self._jacobians[0]
 
@@ -141,13 +123,7 @@ class UnitwiseLocal(Local):
     def L(self) -> list[list[Tensor | None]]:
         return self._jacobians[1]
 
-    def pull(self, g: State) -> Pulled:
-        if not self.run.cell.joint:
-            return super().pull(g)
-        a, state = self.pull_step(slice(None), g)
-        return Pulled(a, a, tuple(state))
-
-    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
         delta = self.K[0][n] * g[0].unsqueeze(-2)
         for table, part in zip(self.K[1:], g[1:], strict=True):
             delta = torch.addcmul(delta, table[n], part.unsqueeze(-2))
@@ -175,7 +151,7 @@ class UnitwiseLocal(Local):
 class MixingLocal(Local):
     """A cell whose `update` mixes units: its Jacobian is applied, never formed."""
 
-    def pull_step(self, n: int | slice, g: State) -> tuple[Tensor, list[Tensor | None]]:
+    def pull_step(self, n: int, g: State) -> tuple[Tensor, list[Tensor | None]]:
         x, (a, before) = self.run.x[n], self._at(n)
         delta, state = _pull(lambda a, s: self._update(x, a, s, self.extra), (a, before), g)
         return delta, list(state)
@@ -185,54 +161,10 @@ class MixingLocal(Local):
         change = _push(lambda a, s: self._update(x, a, s, self.extra), self._at(n), (a, state))
         return list(change)
 
-    def _at(self, n: int | slice) -> tuple[Tensor, State]:
+    def _at(self, n: int) -> tuple[Tensor, State]:
         return self.run.a[n], tuple(part[n] for part in self.run.before)
-
-
-class LSTMLocal(UnitwiseLocal):
-    """`UnitwiseLocal` of an LSTM whose units were computed by the kernel."""
-
-    @cached_property
-    def _jacobians(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
-        return self.units.jacobians()
-
-    @property
-    def tables(self) -> Tables:
-        return self.units.tables
-
-    @property
-    def units(self) -> LSTMUnits:
-        assert self.run.units is not None
-        return self.run.units
-
-    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
-        by_v, by_c = self.units.bend(g, a if x is None else x + a, before(1))
-        return Pulled(by_v, by_v, (None, by_c))
-
-
-class TanhLocal(UnitwiseLocal):
-    """`UnitwiseLocal` of a tanh layer: all that it needs are the states h themselves."""
-
-    @cached_property
-    def _jacobians(self) -> tuple[list[Tensor], list[list[Tensor | None]]]:
-        h = self.run.after[0]
-        slope = self.run.memory.empty(h.shape, h)
-        torch.addcmul(h.new_ones(()), h, h, value=-1, out=slope)
-        return [slope.unsqueeze(-2)], [[None]]
-
-    def bend(self, g: State, x: Tensor | None, a: Tensor, before: Before, extra: Weights) -> Pulled:
-        """The slope 1 − h² changes by −2 h dh, and dh is slope · da."""
-        h = self.run.after[0].unsqueeze(-2)
-        bent = self.run.memory.empty(a.shape, a)
-        torch.mul(h, a if x is None else x + a, out=bent)
-        bent.mul_(self.K[0]).mul_(g[0].unsqueeze(-2)).mul_(-2)
-        return Pulled(bent, bent, (None,))
 
 
 def linearise(run: LayerRun) -> Local:
     """The derivatives of one layer's `update` at every step."""
-    if run.cell is cells.TANH:
-        return TanhLocal(run)
-    if run.units is not None:
-        return LSTMLocal(run)
     return UnitwiseLocal(run) if run.cell.unitwise else MixingLocal(run)

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gradsieve.torch import kernel_bridge
+from gradsieve.network import Array
 from gradsieve.torch.evidence.local import Local
 from gradsieve.torch.modules.cells import State, in_blocks
 
@@ -44,6 +45,35 @@ class Deltas:
     g: State
     exponents: Tensor
 
+    def average(self, weights: Array) -> tuple[Array, Array]:
+        """Σ w(n) δ(n) of each example, (B,·), in units of 2**(its largest's exponent), (B,)."""
+        delta = self.delta.flatten(2)
+        units = self.exponents.cpu().numpy().astype(np.int64)
+        some = (weights > 0) & (delta != 0).any(-1).cpu().numpy()
+        # One unit for an example's whole window, that of its largest delta: a step that rounds to
+        # zero in it adds nothing to the average.
+        common = np.where(some, units, NOTHING).max(0)
+        factors = np.ldexp(np.where(some, weights, 0.0), np.clip(units - common, -2000, 0))
+        total = torch.einsum("nb,nbk->bk", torch.from_numpy(factors).to(delta), delta)
+        return total.cpu().numpy(), common
+
+
+def add(one: Scaled, other: Scaled) -> Scaled:
+    """Their sum, in units that suit the larger of the two at each step of each example."""
+    exponents = torch.maximum(_units(one), _units(other))
+    exponents = torch.where(exponents == NOTHING, 0, exponents)
+    parts = tuple(
+        torch.ldexp(left, (one.exponents - exponents).unsqueeze(-1))
+        + torch.ldexp(right, (other.exponents - exponents).unsqueeze(-1))
+        for left, right in zip(one.parts, other.parts, strict=True)
+    )
+    return Scaled(parts, exponents)
+
+
+def _units(scaled: Scaled) -> Tensor:
+    some = torch.stack([(part != 0).any(-1) for part in scaled.parts]).any(0)
+    return torch.where(some, scaled.exponents, NOTHING)
+
 
 @dataclass(frozen=True)
 class Added:
@@ -59,34 +89,8 @@ def pull_back(
     injected: Scaled | None,
     added: Added | None = None,
     exponents: Tensor | None = None,
-    keep_g: bool = True,
 ) -> Deltas:
-    """Back through time; `exponents` fixes the units, and `added` is in those units.
-
-    `added.delta` may be overwritten. Without `keep_g`, g is left out where that saves something.
-    """
-    tables, run = local.tables, local.run
-    if tables is not None:
-        more = added or Added(None, [None] * len(run.after))
-        back = kernel_bridge.Back(
-            [None] * len(run.after) if injected is None else list(injected.parts),
-            None if injected is None else injected.exponents,
-            more.delta,
-            more.state,
-            exponents,
-        )
-        return Deltas(*kernel_bridge.pull(tables, weight_hh, back, run.after, keep_g, run.memory))
-    return pull_back_in_python(local, weight_hh, injected, added, exponents)
-
-
-def pull_back_in_python(
-    local: Local,
-    weight_hh: Tensor,
-    injected: Scaled | None,
-    added: Added | None = None,
-    exponents: Tensor | None = None,
-) -> Deltas:
-    """The same, readable, for any cell and device."""
+    """Back through time; `exponents` fixes the units, and `added` is in those units."""
     if injected is None:
         assert exponents is not None
         nothing = tuple(torch.zeros_like(part) for part in local.run.after)
@@ -105,7 +109,7 @@ def pull_back_in_python(
         else:
             now = exponents[n]
         g = tuple(
-            _rescaled(old, units - now) + _rescaled(new, injected.exponents[n] - now)
+            rescaled(old, units - now) + rescaled(new, injected.exponents[n] - now)
             for old, new in zip(carried, entering, strict=True)
         )
         units = now
@@ -133,20 +137,7 @@ def pull_back_in_python(
 def push_forward(
     local: Local, weight_hh: Tensor, explicit: Tensor, R: State | None
 ) -> tuple[Tensor, State]:
-    """Changes da(1) … da(T) and ds(1) … ds(T), from ds(0) = 0; R may be none at all.
-
-    `explicit` may be overwritten.
-    """
-    tables, run = local.tables, local.run
-    if tables is not None:
-        return kernel_bridge.push(tables, weight_hh, explicit, R, run.after, run.memory)
-    return push_forward_in_python(local, weight_hh, explicit, R)
-
-
-def push_forward_in_python(
-    local: Local, weight_hh: Tensor, explicit: Tensor, R: State | None
-) -> tuple[Tensor, State]:
-    """The same, readable, for any cell and device."""
+    """Changes da(1) … da(T) and ds(1) … ds(T), from ds(0) = 0; R may be none at all."""
     gates = len(local.run.cell.gates)
     state = tuple(torch.zeros_like(part[0]) for part in local.run.after)
     products, changes = [], []
@@ -167,7 +158,7 @@ def _magnitude(parts: list[Tensor], exponents: Tensor) -> Tensor:
     return torch.where(usable, exponents + exponent, NOTHING)
 
 
-def _rescaled(values: Tensor, shift: Tensor) -> Tensor:
+def rescaled(values: Tensor, shift: Tensor) -> Tensor:
     """values · 2**shift; a shift beyond what a float holds is of zeros, or down to zero."""
     factor = torch.exp2(shift.clamp(-2 * STEEPEST, STEEPEST).to(values.dtype))
     return values * factor.unsqueeze(-1)

@@ -1,193 +1,208 @@
-"""The gradient of Q by the weights: by double backward through an unfused cell, or by the kernel.
+"""The gradient of Q by the weights: by the kernel's adjoint, or by double backward.
 
-The call is run again step by step with a graph, in float64 so that vanished deltas are still
-numbers: δ = ∂⟨γ, h(last)⟩/∂a is one backward pass, and ∂Q/∂w the second. The slow Q of one tanh
-layer is differentiated by the kernel, in a tenth of that time (`tanh_slow`).
+Q is of sums over all calls, directions and processes, of which each carrier is a part. They are
+known, so that the parts can be differentiated one by one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gradsieve.network import Array
 from gradsieve.sieve import Policy
-from gradsieve.torch.evidence import tanh_slow
-from gradsieve.torch.evidence.carrier import Carrier
-from gradsieve.torch.evidence.forward import in_own_time
+from gradsieve.torch.evidence.double_backward import double_backward
+from gradsieve.torch.evidence.ends import at_steps
 from gradsieve.torch.evidence.gather import Measured
+from gradsieve.torch.evidence.kernel_layer import Cotangent, KernelLayer
+from gradsieve.torch.evidence.recursion import NOTHING, Scaled, rescaled
 from gradsieve.torch.evidence.slow import window_weights
-from gradsieve.torch.evidence.transport import Transport
-from gradsieve.torch.modules import cells
-from gradsieve.torch.modules.cells import Cell, State
-from gradsieve.torch.modules.stack import LayerWeights, Place, StackWeights
+from gradsieve.torch.evidence.transport import Carried
+from gradsieve.torch.modules.stack import Place, StackWeights
 
-WIDE = torch.float64
-Share = Callable[[Carrier, Tensor], Tensor]  # of a carrier and its deltas, (T,B,·)
+LN10 = math.log(10)
 
 
 def q_gradient(measured: Measured, policy: Policy, together: bool) -> list[Tensor]:
     """∂Q/∂(parameter) for the parameters of one module, Q as the policy measures it."""
     parameters = measured.stack.parameters()
-    transports = measured.transports
-    if measured.slow is not None and not together and len(transports) == 1:
-        sieve = policy.sieve
-        slopes = tanh_slow.slow_slopes(transports[0], sieve.horizon, sieve.window)
-        if slopes is not None:
-            return _by_parameters(transports[0], slopes, parameters)
-    share = _share(measured, policy)
-    gradients = [torch.zeros_like(parameter) for parameter in parameters]
-    if share is not None:
-        for transport in transports:
-            with torch.enable_grad():
-                found = torch.autograd.grad(_sum(transport, share), parameters, allow_unused=True)
-            gradients = [
-                old if new is None else old + new for old, new in zip(gradients, found, strict=True)
-            ]
+    total = [torch.zeros_like(parameter) for parameter in parameters]
+    for transport in measured.transports:
+        carried = [one for one in measured.carried if one.transport is transport]
+        found = None
+        if all(isinstance(layer, KernelLayer) for one in carried for layer in one.layers.values()):
+            found = _by_kernel(measured, policy, carried, parameters)
+        if found is None:
+            found = double_backward(transport, measured, policy)
+        total = [old + new for old, new in zip(total, found, strict=True)]
     if together:
-        for gradient in gradients:
+        for gradient in total:
             torch.distributed.all_reduce(gradient)
-    return gradients
-
-
-def _by_parameters(
-    transport: Transport, slopes: LayerWeights, parameters: list[nn.Parameter]
-) -> list[Tensor]:
-    """From the layer's weights to the parameters that they are, or are computed from."""
-    with torch.enable_grad():
-        weights = transport.stack.weights()[Place(0, 0)]
-    names = [name for name in slopes if weights[name].requires_grad]
-    found = torch.autograd.grad(
-        [weights[name] for name in names],
-        parameters,
-        [slopes[name].to(weights[name].dtype) for name in names],
-        allow_unused=True,
-        materialize_grads=True,
-    )
-    return list(found)
-
-
-def _share(measured: Measured, policy: Policy) -> Share | None:
-    """What one carrier adds to Q, to first order; None where Q has no derivative.
-
-    Q is of sums over all calls, directions and processes, of which each carrier is a part. They are
-    known, so that the parts can be differentiated one by one.
-    """
-    horizon = policy.sieve.horizon
-    if measured.slow is not None:
-        count = measured.slow.count
-        return _slow_share(horizon, policy.sieve.window, count) if count else None
-    totals = measured.norms
-    near = math.ldexp(totals.near_norm, totals.near_exponent)
-    far = math.ldexp(totals.far_norm, totals.far_exponent)
-    return _ends_share(horizon, near, far) if near > 0 and far > 0 else None
-
-
-def _ends_share(horizon: int | None, near: float, far: float) -> Share:
-    """∂ log10(near/far) = (∂near/near − ∂far/far)/ln 10."""
-
-    def share(carrier: Carrier, deltas: Tensor) -> Tensor:
-        far_step, usable = carrier.far_steps(horizon)
-        near_norms = _norms(_at(deltas, carrier.last, usable))
-        far_norms = _norms(_at(deltas, far_step, usable))
-        return (near_norms.sum() / near - far_norms.sum() / far) / math.log(10)
-
-    return share
-
-
-def _slow_share(horizon: int | None, window: float, count: int) -> Share:
-    """∂ mean log10(‖δ(last)‖/‖s‖), the mean over the examples that count."""
-
-    def share(carrier: Carrier, deltas: Tensor) -> Tensor:
-        usable = carrier.far_steps(horizon)[1]
-        weights = window_weights(carrier, horizon, window)
-        slow = torch.einsum("nb,nbk->bk", torch.from_numpy(weights).to(deltas.device), deltas)
-        near_norms = _norms(_at(deltas, carrier.last, usable))
-        slow_norms = _norms(slow[usable])
-        counts = (near_norms > 0) & (slow_norms > 0)
-        return (near_norms[counts].log10() - slow_norms[counts].log10()).sum() / count
-
-    return share
-
-
-def _at(deltas: Tensor, step: Tensor, usable: Tensor) -> Tensor:
-    """(N,·): the deltas of the usable examples, each at its own step."""
-    examples = torch.arange(step.shape[0], device=step.device)[usable]
-    return deltas[step[usable], examples]
-
-
-@dataclass(frozen=True)
-class Written:
-    """One layer in one direction, written out step by step with a graph."""
-
-    products: list[Tensor]  # a(1) … a(T), each a node of the graph
-    after: State  # s(1) … s(T)
-
-
-def _sum(transport: Transport, share: Share) -> Tensor:
-    """The shares of all carriers of one call, with a graph."""
-    written = _written_out(transport, _widened(transport.stack.weights()))
-    device = transport.sequences.inputs.device
-    total = torch.zeros((), dtype=WIDE, device=device)
-    for carrier in transport.carriers:
-        total = total + share(carrier, _deltas(carrier, written))
     return total
 
 
-def _widened(weights: StackWeights) -> StackWeights:
-    return {
-        place: {name: weight.to(WIDE) for name, weight in own.items()}
-        for place, own in weights.items()
-    }
+def _by_kernel(
+    measured: Measured, policy: Policy, carried: list[Carried], parameters: list[nn.Parameter]
+) -> list[Tensor] | None:
+    """What one call adds; None where it leaves the range of a float, or there is no slope."""
+    weights: list[Tensor] = []
+    slopes: list[Tensor] = []
+    with torch.enable_grad():
+        effective = measured.stack.weights()
+    for one in carried:
+        cotangents = _cotangents(one, measured, policy)
+        if cotangents is None:
+            return None
+        for place, found in _adjoint(one, cotangents).items():
+            for name, slope in found.items():
+                if effective[place][name].requires_grad:
+                    weights.append(effective[place][name])
+                    slopes.append(slope.to(weights[-1].dtype))
+    if not weights or not all(bool(slope.isfinite().all()) for slope in slopes):
+        return None
+    return list(
+        torch.autograd.grad(weights, parameters, slopes, allow_unused=True, materialize_grads=True)
+    )
 
 
-def _written_out(transport: Transport, weights: StackWeights) -> dict[Place, Written]:
-    given = transport.sequences
-    u, written = given.inputs.to(WIDE), {}
-    for level in range(transport.stack.layers):
-        for place in transport.stack.level(level):
-            own = in_own_time(u, place.direction, given.lengths)
-            written[place] = _run_layer(
-                transport.stack.cell, weights[place], own, given.initial[place]
+def _adjoint(carried: Carried, cotangents: dict[Place, Cotangent]) -> StackWeights:
+    """∂Q/∂(weight) of every layer that the carrier reaches (see kernel_layer)."""
+    layers = cast("dict[Place, KernelLayer]", carried.layers)
+
+    def push(place: Place, after: Callable[[Place], Tensor] | None) -> Tensor:
+        below = None
+        if after is not None:
+            units = layers[place].deltas.exponents
+            below = _changed_inputs(carried, place, after, units)
+        return layers[place].push_cotangent(cotangents[place], below)
+
+    def visit(place: Place, above: Scaled | None) -> bool:
+        if place in layers:
+            layers[place].adjoint(None if above is None else above.parts[0])
+        return place in layers
+
+    def by_inputs(place: Place) -> Scaled:
+        units = torch.zeros_like(layers[place].deltas.exponents)  # adjoints are in units of 1
+        return Scaled((layers[place].adjoint_by_inputs(),), units)
+
+    carried.upwards(push)
+    carried.downwards(visit, by_inputs)
+    return {place: layer.slopes() for place, layer in layers.items()}
+
+
+def _changed_inputs(
+    carried: Carried, place: Place, after: Callable[[Place], Tensor], units: Tensor
+) -> Tensor:
+    """The change of a layer's inputs, from the units of the layers below into its own."""
+    transport, way = carried.transport, place.direction
+    true_units = transport.own_time(units, way)
+
+    def in_units(low: Place) -> Tensor:
+        wanted = transport.own_time(true_units, low.direction)
+        return rescaled(after(low), wanted - carried.layers[low].deltas.exponents)
+
+    return transport.own_time(transport.side_by_side(place.layer - 1, in_units), way)
+
+
+def _cotangents(
+    carried: Carried, measured: Measured, policy: Policy
+) -> dict[Place, Cotangent] | None:
+    """ψ = ∂Q/∂δ of every layer; None where Q has no derivative.
+
+    Q is a sum over the examples of a function of ‖δ(last)‖ and of a far norm: that of the slow
+    gradient, or that of the δ at the far step. So ψ is a multiple of δ(last), and of the far one.
+    """
+    carrier, sieve = carried.carrier, policy.sieve
+    last = carrier.last.cpu().numpy()
+    everyone = np.arange(len(last))
+    usable = carrier.far_steps(sieve.horizon)[1].cpu().numpy()
+    near = [at_steps(own, last.clip(min=0), everyone) for own in carried.own]
+    if measured.slow is not None:
+        weights = window_weights(carrier, sieve.horizon, sieve.window)
+        far = [own.average(weights) for own in carried.own]
+    else:
+        step = carrier.far_steps(sieve.horizon)[0].cpu().numpy()
+        weights = np.zeros((carrier.steps, len(last)))
+        weights[step, everyone] = usable
+        far = [at_steps(own, step, everyone) for own in carried.own]
+    shares = _shares(measured, _Side(near), _Side(far), usable)
+    if shares is None:
+        return None
+    by_near, by_far = shares
+    found = {}
+    for place, layer in carried.layers.items():
+        delta = layer.deltas.delta
+        shape, kind = tuple(delta.shape[1:]), delta.numpy().dtype
+        psi = Cotangent(np.zeros(shape, kind), np.zeros(shape, kind), np.zeros(weights.shape))
+        if place.direction == carrier.direction:
+            (n, n_units), (s, s_units) = near[place.layer], far[place.layer]
+            units = layer.deltas.exponents.numpy().astype(np.int64)
+            psi = Cotangent(
+                (by_near.times(2 * n_units, 1.0)[:, None] * n).reshape(shape).astype(kind),
+                s.reshape(shape).astype(kind),
+                # A δ that is zero stays zero; its units say nothing.
+                by_far.times(units + s_units, np.where(units <= s_units, weights, 0.0)),
             )
-        u = transport.side_by_side(lambda place: written[place].after[0], level)
-    return written
+        found[place] = psi
+    return found
 
 
-def _run_layer(cell: Cell, weights: LayerWeights, u: Tensor, initial: State) -> Written:
-    extra = cells.beyond_linear(weights)
-    state = tuple(part.to(WIDE) for part in initial)
-    products, states = [], []
-    for x in cells.drive(u, weights, len(cell.gates)).unbind(0):
-        products.append(cells.recur(state[0], weights, len(cell.gates)))
-        state = cell.update(x, products[-1], state, extra)
-        states.append(state)
-    return Written(products, tuple(torch.stack(part) for part in zip(*states, strict=True)))
+class _Side:
+    """The norms of one end of every example, all layers together: root · 2**exponent."""
+
+    def __init__(self, layers: list[tuple[Array, Array]]) -> None:
+        squares = np.array([np.square(values, dtype=np.float64).sum(1) for values, _ in layers])
+        units = np.array([units for _, units in layers], np.int64)
+        self.exponent = np.where(squares > 0, units, NOTHING).max(0)
+        shift = np.clip(2 * (units - self.exponent), -2000, 2000)
+        self.root = np.sqrt(np.ldexp(squares, shift).sum(0))
+        self.some = self.root > 0
 
 
-def _deltas(carrier: Carrier, written: dict[Place, Written]) -> Tensor:
-    """δ(1) … δ(T) of one carrier, (T,B,·), all layers side by side, with a graph."""
-    own = [written[place] for place in sorted(written) if place.direction == carrier.direction]
-    surrogate = torch.stack(
-        [
-            (state * injected.to(WIDE)).sum()
-            for layer, entering in zip(own, carrier.injected, strict=True)
-            for state, injected in zip(layer.after, entering, strict=True)
-        ]
-    ).sum()
-    nodes = [node for layer in own for node in layer.products]
-    found = torch.autograd.grad(surrogate, nodes, create_graph=True, materialize_grads=True)
-    steps = carrier.steps
-    layers = [torch.stack(found[start : start + steps]) for start in range(0, len(found), steps)]
-    return torch.cat([layer.flatten(2) for layer in layers], 2)
+class _Factor:
+    """A factor of each example, as value · 2**exponent."""
+
+    def __init__(self, value: Array, exponent: Array) -> None:
+        self.value, self.exponent = value, exponent
+
+    def times(self, exponent: Array, share: Array | float) -> Array:
+        """The factor · share · 2**exponent as numbers."""
+        shift = np.where(share, np.clip(self.exponent + exponent, -2000, 1000), 0)
+        product: Array = np.ldexp(self.value * share, shift)
+        return product
 
 
-def _norms(deltas: Tensor) -> Tensor:
-    """Euclidean norms whose squares do not underflow; a zero delta has norm and gradient zero."""
-    largest = deltas.detach().abs().amax(1, keepdim=True)
-    some = largest > 0
-    unit = torch.where(some, deltas / torch.where(some, largest, 1.0), 1.0)
-    return torch.where(some.squeeze(1), unit.square().sum(1).sqrt() * largest.squeeze(1), 0.0)
+def _shares(
+    measured: Measured, near: _Side, far: _Side, usable: Array
+) -> tuple[_Factor, _Factor] | None:
+    """By what δ(last) and the far one are multiplied to give ψ."""
+    if measured.slow is not None:
+        if not measured.slow.count:
+            return None
+        # ∂ mean log10(‖δ(last)‖/‖s‖)
+        counts = usable & near.some & far.some
+        mean = 1 / (LN10 * measured.slow.count)
+        return (
+            _Factor(_divided(mean, near.root**2, counts), -2 * near.exponent),
+            _Factor(_divided(-mean, far.root**2, counts), -2 * far.exponent),
+        )
+    totals = measured.norms
+    if not (totals.near_norm > 0 and totals.far_norm > 0):
+        return None
+    # ∂ log10(Σ‖δ(last)‖ / Σ‖δ(far)‖)
+    by_near = _divided(1 / (LN10 * totals.near_norm), near.root, usable & near.some)
+    by_far = _divided(-1 / (LN10 * totals.far_norm), far.root, usable & far.some)
+    return (
+        _Factor(by_near, -near.exponent - totals.near_exponent),
+        _Factor(by_far, -far.exponent - totals.far_exponent),
+    )
+
+
+def _divided(one: float, by: Array, where: Array) -> Array:
+    result: Array = np.divide(one, by, out=np.zeros(len(by)), where=where)
+    return result

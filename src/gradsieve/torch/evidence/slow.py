@@ -84,16 +84,9 @@ def _slow_logs(carrier: Carrier, deltas: list[Deltas], horizon: int | None, wind
     weights = window_weights(carrier, horizon, window)
     squares, exponents = [], []
     for layer in deltas:
-        delta = layer.delta.flatten(2)
-        units = layer.exponents.cpu().numpy().astype(np.int64)
-        some = (weights > 0) & (delta != 0).any(-1).cpu().numpy()
-        # One unit for an example's whole window, that of its largest delta: a step that rounds to
-        # zero in it adds nothing to the average.
-        common = np.where(some, units, NONE).max(0)
-        factors = np.ldexp(np.where(some, weights, 0.0), np.clip(units - common, -2000, 0))
-        slow = torch.einsum("nb,nbk->bk", torch.from_numpy(factors).to(delta), delta)
-        squares.append(slow.double().square().sum(1).cpu().numpy())
-        exponents.append(common)
+        slow, units = layer.average(weights)
+        squares.append(np.square(slow, dtype=np.float64).sum(1))
+        exponents.append(units)
     usable = carrier.far_steps(horizon)[1].cpu().numpy()
     logs: Array = _log_norms(np.array(squares), np.array(exponents))[usable]
     return logs

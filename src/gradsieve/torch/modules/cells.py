@@ -38,7 +38,6 @@ class Cell:
         unitwise: each unit of the new state depends on x, a and the old state of that unit alone.
             Say False where `update` mixes units (a projection, a normalisation): slower, as right.
         squash: "sigmoid", "tanh" or "relu" for each gate, by which saturation is told, or nothing.
-        joint: `update` reads x and a only as their sum. Saying so saves time.
     """
 
     update: Update
@@ -46,7 +45,6 @@ class Cell:
     states: int = 1
     unitwise: bool = True
     squash: tuple[str, ...] = ()
-    joint: bool = False
 
 
 def _tanh(x: Tensor, a: Tensor, state: State, weights: Weights) -> State:
@@ -76,15 +74,14 @@ def _projected_lstm(x: Tensor, a: Tensor, state: State, weights: Weights) -> Sta
     return h @ weights["weight_hr"].T, c
 
 
-TANH = Cell(_tanh, ("tanh",), squash=("tanh",), joint=True)
-RELU = Cell(_relu, ("relu",), squash=("relu",), joint=True)
+TANH = Cell(_tanh, ("tanh",), squash=("tanh",))
+RELU = Cell(_relu, ("relu",), squash=("relu",))
 GRU = Cell(_gru, ("reset", "update", "new"), squash=("sigmoid", "sigmoid", "tanh"))
 LSTM = Cell(
     _lstm,
     ("input", "forget", "cell", "output"),
     states=2,
     squash=("sigmoid", "sigmoid", "tanh", "sigmoid"),
-    joint=True,
 )
 PROJECTED_LSTM = Cell(_projected_lstm, LSTM.gates, states=2, unitwise=False, squash=LSTM.squash)
 

@@ -12,7 +12,7 @@ from gradsieve.judgement import LayerReading
 from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.recursion import Deltas
 from gradsieve.torch.evidence.slow import slow_sum
-from gradsieve.torch.evidence.transport import Transport, own_direction
+from gradsieve.torch.evidence.transport import Transport, carry
 from gradsieve.torch.modules.cells import Cell
 from gradsieve.torch.modules.record import Chain
 from gradsieve.torch.modules.sequences import sequences
@@ -43,9 +43,8 @@ def look_at(
         longest = int(carrier.last.max())
         if longest < 1:
             continue  # its gradient enters at the first step: there is no lag to look at
-        reached = transport.deltas(carrier)
-        for index, own in enumerate(own_direction(carrier, reached)):
-            place = Place(index, carrier.direction)
+        carried = carry(transport, carrier)
+        for place, own in zip(carried.own_places, carried.own, strict=True):
             curve = norms_by_lag(carrier, own)
 
             @cache
@@ -56,7 +55,7 @@ def look_at(
                 slow_Q(None),
                 reach(slow_Q, longest, highest),
                 longest,
-                saturated_share(transport.layers[place].run),
+                saturated_share(transport.runs[place]),
                 _name(stack, place),
             )
             shares = {} if earlier is None else _shares(stack.cell, weights[place], earlier[place])
