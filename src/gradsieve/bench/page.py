@@ -85,7 +85,7 @@ def _lines(value: Any) -> str:
 
 def page(found: Findings) -> str:
     """All tables, those that have rows."""
-    parts = ["# What training costs", "`gradsieve bench -o results/bench.json`"]
+    parts = ["# What training costs", "Made by `gradsieve bench`. Compare within a row."]
     for cores in sorted({row.cores for row in found.rows}):
         rows = [row for row in found.rows if row.cores == cores]
         where = "one core" if cores == 1 else f"{cores} cores"

@@ -34,11 +34,12 @@ STYLE: Any = {
 def draw(found: Findings, path: Path) -> None:
     """One panel a cell with one core's ratios, and one with the time to accuracy."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10, 7), layout="constrained")
-        grid = figure.add_gridspec(2, len(GATES), height_ratios=(3, 2))
+        figure = Figure(figsize=(10, 6 if found.outcomes else 3.5), layout="constrained")
+        grid = figure.add_gridspec(2 if found.outcomes else 1, len(GATES))
         for column, cell in enumerate(GATES):
             _speed(figure.add_subplot(grid[0, column]), found, cell, column == 0)
-        _accuracy(figure.add_subplot(grid[1, :]), found)
+        if found.outcomes:
+            _accuracy(figure.add_subplot(grid[1, :]), found)
         figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
@@ -60,7 +61,7 @@ def _speed(axis: Axes, found: Findings, cell: str, first: bool) -> None:
     axis.set_yticks([y + 0.4 - height / 2 for y in range(len(rows))], sizes if first else [])
     axis.invert_yaxis()
     axis.set_title({"tanh": "tanh, against nn.RNN"}.get(cell, f"{cell}, against nn.{cell}"))
-    axis.set_xlabel("times as fast as PyTorch's plain step, one core")
+    axis.set_xlabel("times as fast, one core")
     if names:
         axis.legend(loc="lower right")
 
@@ -77,8 +78,7 @@ def _accuracy(axis: Axes, found: Findings) -> None:
         axis.plot([statistics.median(run.spent for run in runs)], [y], "|", color="grey", ms=18)
     axis.set_yticks(range(len(ways)), [f"{way}\n{task} T={length}" for task, length, way in ways])
     axis.set_ylim(len(ways) - 0.5, -0.5)
-    if ways:
-        axis.set_xscale("log")
+    axis.set_xscale("log")
     axis.set_xlabel(
         "seconds of one core until 99 % of the validation sequences are right; x: time ran out; "
         "|: median"
