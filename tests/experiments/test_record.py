@@ -10,6 +10,8 @@ import pytest
 from gradsieve.experiments.beyond import summarised
 from gradsieve.experiments.config import REPORTED, TASKS, RunConfig
 from gradsieve.experiments.execute import execute
+from gradsieve.experiments.record import read_csv
+from gradsieve.experiments.store import Store
 from gradsieve.experiments.studies import ARMS
 from gradsieve.kernel import isa
 
@@ -39,6 +41,16 @@ def test_every_committed_row_says_what_it_was_made_with():
         assert (config.condition.task, config.arm) == (row["task"], row["sieve"])
         assert config.arm in ARMS
         assert 0 <= float(row["test_accuracy"]) <= 1
+
+
+@pytest.mark.parametrize("name", ["leave-it-on", "anchors"])
+def test_the_record_of_a_study_that_was_begun_can_be_gone_on_from(name, tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    count = read_csv(RESULTS / f"{name}.csv", store)
+    items = store.items()
+    assert len(items) == count
+    assert {config.arm for config, _ in items} <= set(ARMS)
+    assert all(0 <= row["test_accuracy"] <= 1 for _, row in items)
 
 
 def start_of(row):
