@@ -51,7 +51,7 @@ inline void outer_panels(Real* c, Index ldc, Index rows, Index width, const Real
     for_panels<Real>(width, [&](Index column, int vectors) {
         for_row_tiles(rows, tile_rows, [&](Index row, Index height) {
             tiles<Real>.outer[height][vectors](c + row * ldc + column, ldc, a + row, lda,
-                                               b + column, ldb, K, add);
+                                               b + column, ldb, Runs{K, 1, 0}, add);
         });
     });
 }
