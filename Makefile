@@ -61,7 +61,7 @@ test-lowest: $(BIN)/python
 	$(PYTHON) -m venv build/lowest
 	$(PYTHON) tests/lowest.py > build/lowest/oldest.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check -r build/lowest/oldest.txt . \
-	    'pytest>=8' 'hypothesis>=6.100' 'scipy>=1.13' 'threadpoolctl>=3.5'
+	    'pytest>=8' 'hypothesis>=6.100' 'scipy>=1.13' 'threadpoolctl>=3.5' torch==2.13.0
 	build/lowest/bin/pytest $(LOWEST)
 
 lint: $(VENV)/dev.stamp
