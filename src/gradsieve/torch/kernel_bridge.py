@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import torch
 from torch import Tensor
@@ -12,17 +11,18 @@ from torch import Tensor
 _FLOATS = (torch.float32, torch.float64)
 
 
-_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
+_left_out = False  # a plain value: dynamo, which traces `serves`, knows no ContextVar
 
 
 @contextmanager
 def without_kernel() -> Iterator[None]:
     """Within it, the CPU takes the way of the other devices, so that it can be compared."""
-    token = _left_out.set(True)
+    global _left_out
+    before, _left_out = _left_out, True
     try:
         yield
     finally:
-        _left_out.reset(token)
+        _left_out = before
 
 
 def serves(*tensors: Tensor) -> bool:
@@ -33,7 +33,7 @@ def serves(*tensors: Tensor) -> bool:
     first = tensors[0].dtype
     return (
         first in _FLOATS
-        and not _left_out.get()
+        and not _left_out
         and all(tensor.device.type == "cpu" and tensor.dtype == first for tensor in tensors)
         and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
     )
