@@ -22,7 +22,12 @@ def total_norm(parameters: Iterable[Tensor]) -> Tensor | None:
     if not gradients:
         return None
     device = gradients[0].device
-    wide = [torch.linalg.vector_norm(one, dtype=torch.float32).to(device) for one in gradients]
+    wide = [
+        torch.linalg.vector_norm(one, dtype=torch.promote_types(one.dtype, torch.float32)).to(
+            device
+        )
+        for one in gradients
+    ]
     norm: Tensor = torch.linalg.vector_norm(torch.stack(wide))
     return norm
 
