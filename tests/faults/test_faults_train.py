@@ -39,6 +39,19 @@ try:
 except gs.GradsieveError as error:
     sys.exit(f"gradsieve: {error}")
 """
+AS_NOBODY = """
+import os, pwd, runpy, sys
+
+program, recipe, warm, folder = sys.argv[1:]
+nobody = pwd.getpwnam("nobody")
+sys.argv = [program, recipe, warm]  # loads what nobody may not read, such as a Python of root's own
+runpy.run_path(program)
+os.setgroups([])
+os.setgid(nobody.pw_gid)
+os.setuid(nobody.pw_uid)
+sys.argv = [program, recipe, folder]
+runpy.run_path(program)
+"""
 RECIPES = ["recommended", "off", "frozen", "full", "roll back", "steer", "select"]
 
 
@@ -130,12 +143,13 @@ def test_a_folder_that_may_not_be_written_to_is_said(tmp_path: Path, program: Pa
     for path in (tmp_path, *tmp_path.parents):
         if path.owner() == "root" and path.stat().st_mode & 0o001 == 0:
             path.chmod(path.stat().st_mode | 0o011)
-    folder = tmp_path / "run"
+    folder, somebody_else = tmp_path / "run", tmp_path / "somebody_else.py"
+    somebody_else.write_text(AS_NOBODY)
     assert finished([program, "off", folder]) == (0, "")
     (folder / "result.json").unlink()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for where in (folder, tmp_path / "new"):
-        code, said = finished([program, "off", where], user="nobody", env=os.environ)
+        code, said = finished([somebody_else, program, "off", tmp_path / "warm", where])
         assert code == 1
         assert said.startswith(f"gradsieve: {where}")
         assert said.count("\n") == 1
