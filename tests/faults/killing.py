@@ -54,6 +54,18 @@ def alive(session: int) -> list[str]:
     return found
 
 
+def descends(pid: int, ancestor: int) -> bool:
+    """Whether a process was started by this one, or by one that was."""
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return False
+        if pid == ancestor:
+            return True
+    return False
+
+
 def killed(command: Sequence[object], times: int, seed: int, longest: float) -> int:
     """Start a program again and again, each time killing it by SIGKILL; how often that was.
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from killing import finished, killed, leftovers, share
+from killing import descends, finished, killed, leftovers, share
 
 import gradsieve as gs
 from gradsieve.experiments.config import Condition, RunConfig
@@ -96,7 +96,8 @@ def test_workers_of_ray_that_are_killed_are_replaced(tmp_path: Path) -> None:
             except OSError:
                 continue
             fresh = {config.key for config in running} - hit  # type: ignore[attr-defined]
-            if name.startswith(b"ray::execute") and fresh:
+            own = descends(int(entry.name), os.getpid())  # other tests may have workers too
+            if own and name.startswith(b"ray::execute") and fresh:
                 hit.add(fresh.pop())
                 os.kill(int(entry.name), signal.SIGKILL)
                 return
