@@ -101,6 +101,17 @@ def training(folder: Path, steps: int = 6, policy: str | None = "hold") -> gst.W
     return look
 
 
+def test_a_run_folder_knows_the_sieve_also_where_the_watch_does_not(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = nn.GRU(3, 6)
+    optimizer = gst.Sieve(module, torch.optim.Adam(module.parameters(), lr=0.01), "hold")
+    look = gst.watch(module, every=2, sinks=[gst.ToRunFolder(tmp_path / "run", module, optimizer)])
+    for _ in range(6):
+        look.read(step(module))
+        optimizer.step()
+    assert sum(read_run(tmp_path / "run").epochs[-1]["reasons"].values()) == 2
+
+
 def test_a_run_folder_holds_the_history_of_a_pytorch_training(tmp_path: Path) -> None:
     look = training(tmp_path / "run")
     run = read_run(tmp_path / "run")

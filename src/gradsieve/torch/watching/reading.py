@@ -40,7 +40,6 @@ class Reading(dict[str, float]):
 
     Attributes:
         layers: each layer's look, with the whole curve of the gradient against the lag.
-        reasons: how many of the sieve's steps had which reason, by `Reason.name`, from the first.
         judgement: what the numbers mean, and what to try next.
     """
 
@@ -48,10 +47,8 @@ class Reading(dict[str, float]):
         self,
         values: dict[str, float],
         layers: list[LayerLook],
-        reasons: dict[str, int],
         judgement: Judgement,
     ) -> None:
         super().__init__(values)
         self.layers = layers
-        self.reasons = reasons
         self.judgement = judgement

@@ -47,6 +47,7 @@ class ToRunFolder:
         seed: int = 0,
     ) -> None:
         self.folder = RunFolder(Path(folder))
+        self._sieve = optimizer if isinstance(optimizer, Sieve) else None
         about = _about(model, optimizer) | {"task": task, "seed": seed}
         if label is not None:
             about["label"] = label
@@ -70,7 +71,7 @@ class ToRunFolder:
         for name in ("loss", "accuracy", "gradient_norm"):
             if name in reading:
                 record[name] = finite(reading[name])
-        record |= self._of_sieve(reading)
+        record |= self._of_sieve()
         record["nonfinite"] = self._since("not_finite", reading)
         record["layers"] = {
             one.name: {name: finite(value) for name, value in one.values().items()}
@@ -79,19 +80,19 @@ class ToRunFolder:
         record["judgement"] = str(reading.judgement)
         self.folder.append_history(record)
 
-    def _of_sieve(self, reading: Reading) -> dict[str, Any]:
+    def _of_sieve(self) -> dict[str, Any]:
         """What became of the steps since the last record."""
-        if "sieve/steps" not in reading:
+        if self._sieve is None:
             return {}
-        steps = self._since("sieve/steps", reading)
-        kept = self._since("sieve/kept", reading)
+        counts = self._sieve.counts
+        steps, kept = (self._since(name, counts) for name in ("steps", "kept"))
         reasons = {
-            name: count - self._reasons.get(name, 0) for name, count in reading.reasons.items()
+            name: count - self._reasons.get(name, 0) for name, count in self._sieve.reasons.items()
         }
-        self._reasons = dict(reading.reasons)
+        self._reasons = dict(self._sieve.reasons)
         return {
             "kept": kept / steps if steps else None,
-            "stalls": self._since("sieve/stalls", reading),
+            "stalls": self._since("stalls", counts),
             "reasons": {name: count for name, count in reasons.items() if count},
         }
 

@@ -127,9 +127,8 @@ class Watch:
         values |= self.norms.values() | self._of_optimizer()
         for one in looks:
             values |= {f"{one.name}/{name}": value for name, value in one.values().items()}
-        reasons = dict(self.optimizer.reasons) if isinstance(self.optimizer, Sieve) else {}
         numbers = {name: float(value) for name, value in more.items()}
-        return Reading(values | numbers, looks, reasons, judgement)
+        return Reading(values | numbers, looks, judgement)
 
     @torch.no_grad()
     def _look_at(self, stack: Stack, chain: Chain) -> list[LayerLook]:
