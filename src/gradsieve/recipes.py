@@ -33,7 +33,7 @@ def recommended() -> Recipe:
         curriculum=Curriculum(
             STAGES, advance_at=0.99, rate_power=1.3, rate_length=100, batch_power=1.5
         ),
-        budget=Budget(validate_every=5),
+        budget=Budget(validate_every=5, stop_at=0.995),
     )
 
 
@@ -47,7 +47,7 @@ def own_data() -> Recipe:
         optimiser=Optimiser(learning_rate=1e-3, clip=1.0, rms_decay=0.999),
         sieve=Sieve(),
         schedule=Schedule(cool_down=1.0),
-        budget=Budget(validate_every=5),
+        budget=Budget(validate_every=5, stop_at=0.995),
     )
 
 

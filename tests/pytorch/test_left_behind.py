@@ -127,7 +127,7 @@ BAD = {
     "counts of words": {"counts": {"steps": "many"}},
     "negative": {"counts": {"steps": -1}},
     "half a step": {"looks_in": 1.5},
-    "not finite": {"learning": {"": {"fast": math.nan}}},
+    "not finite": {"learning": {"": {"agreement": math.nan}}},
     "unknown": {"learning": {"": {"quick": 1.0}}},
     "infinite": {"learning": {"first": {"first": math.inf}}},
     "a list": {"learning": [1, 2]},

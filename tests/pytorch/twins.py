@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import nn
@@ -11,19 +9,9 @@ from torch import nn
 import gradsieve as gs
 import gradsieve.torch as gst
 from gradsieve.recipe import Recipe
-from gradsieve.sieve import Learning
 from gradsieve.training.step import Extension, Stepper
 
 INPUTS, HIDDEN = 2, 6
-
-
-class SameSignal(Learning):
-    """Turns the core's loss ½e² into the |γ| = |e|·‖w_out‖ of the PyTorch side."""
-
-    scale = 1.0
-
-    def observe(self, signal: float, steps: int = 1) -> None:
-        super().observe(self.scale * math.sqrt(2 * signal), steps)
 
 
 class Twins:
@@ -41,8 +29,6 @@ class Twins:
         )
         recipe = Recipe(sieve=sieve).replaced(learning_rate=rate, momentum=momentum, clip=None)
         self.stepper = Stepper(self.net, recipe, "reference", Extension(penalty=_no_head))
-        self.stepper.learning = SameSignal()
-        self.stepper.learning.scale = float(np.linalg.norm(self.net.w_out))
         self.module, self.head = nn.RNN(INPUTS, HIDDEN), nn.Linear(HIDDEN, 1)
         self.module.bias_hh_l0.requires_grad_(False).zero_()
         with torch.no_grad():

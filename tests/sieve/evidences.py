@@ -26,10 +26,8 @@ def change(Q, dS, relative=None):
 class Going:
     """How learning goes, as `Learning` would say it."""
 
-    stopped: bool = False
-    done: bool = False
-    reached_lately: bool = False
-    updates: int = 0
+    goes_on: bool = False
+    has_time: bool = False
 
 
 def whole_evidence(policy, Q, slope=None, dS=0.0, contributions=(), learning=None):

@@ -12,45 +12,32 @@ from gradsieve.sieve import Evidence, Need, Reason
 
 AUTO = gs.Sieve("auto", (-2, 1.5)).at_work()
 out_of_range = st.floats(1.6, 50) | st.floats(-50, -2.1)
-NEEDED = [
-    Going(stopped=True),
-    Going(reached_lately=True),
-    Going(stopped=True, reached_lately=True),
-]
+LEARNS = [Going(goes_on=True), Going(has_time=True), Going(goes_on=True, has_time=True)]
 
 
-@pytest.mark.parametrize("going", NEEDED)
 @given(Q=out_of_range, slope=slopes)
-def test_where_reach_is_lost_or_learning_has_stopped_it_decides_as_hold_does(going, Q, slope):
-    assert AUTO.need(Evidence(Q, going)) is Need.SLOPE
-    evidence = Evidence(Q, going, slope=slope)
-    hold = gs.Sieve("hold", (-2, 1.5), steer_rate=AUTO.pull(Q)).at_work()
+def test_where_nothing_is_learned_it_decides_as_hold_does(Q, slope):
+    assert AUTO.need(Evidence(Q, Going())) is Need.SLOPE
+    evidence = Evidence(Q, Going(), slope=slope)
+    hold = gs.Sieve("hold", (-2, 1.5), steer_rate=AUTO.pull(Q), limit=AUTO.limit).at_work()
     assert AUTO.decide(evidence) == hold.decide(evidence)
 
 
-@pytest.mark.parametrize(
-    ("going", "reason"),
-    [
-        (Going(), Reason.LEARNING),
-        (Going(done=True), Reason.LEARNED),
-        (Going(done=True, stopped=True), Reason.LEARNED),
-        (Going(done=True, reached_lately=True), Reason.LEARNED),
-    ],
-)
+@pytest.mark.parametrize("going", LEARNS)
 @given(Q=out_of_range)
-def test_what_learns_or_has_learned_is_left_alone_and_that_is_said(going, reason, Q):
+def test_what_learns_or_has_had_no_time_to_is_left_alone_and_that_is_said(going, Q):
     evidence = Evidence(Q, going)
     assert AUTO.need(evidence) is Need.NOTHING
     decision = AUTO.decide(evidence)
-    assert (decision.verdict.keep, decision.verdict.reason) == (True, reason)
+    assert (decision.verdict.keep, decision.verdict.reason) == (True, Reason.LEARNING)
     assert decision.correction == 0
 
 
 def test_it_looks_seldom_until_it_acts():
-    acting = Evidence(3.0, Going(stopped=True), slope=slopes_of_one())
-    calm, later = Evidence(3.0, Going()), Evidence(3.0, Going(updates=5000))
+    acting = Evidence(3.0, Going(), slope=slopes_of_one())
+    calm = Evidence(3.0, Going(goes_on=True))
     assert AUTO.looks_in(acting) == 1
-    assert 1 < AUTO.looks_in(calm) == AUTO.looks_in(None) < AUTO.looks_in(later)
+    assert 1 < AUTO.looks_in(calm) == AUTO.looks_in(None)
     assert gs.Sieve("auto", every=3).at_work().looks_in(acting) == 3
 
 
@@ -69,4 +56,4 @@ def slopes_of_one():
 
 @pytest.mark.parametrize("Q", [math.inf, -math.inf])
 def test_a_gradient_that_is_gone_or_has_no_bound_is_out_of_range_too(Q):
-    assert AUTO.need(Evidence(Q, Going(stopped=True))) is Need.SLOPE
+    assert AUTO.need(Evidence(Q, Going())) is Need.SLOPE

@@ -36,30 +36,35 @@ def everything(folder):
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     rng = np.random.default_rng(0)
-    weights, velocity, best = rng.normal(size=(3, 40)).astype(np.float32)
+    weights, velocity, gradient, best = rng.normal(size=(4, 40)).astype(np.float32)
     progress = vars(Progress(epoch=3, best_accuracy=0.5, seconds=1.25))
     folder = RunFolder(tmp_path)
     assert folder.load_checkpoint(weights) is None
-    folder.save_checkpoint(Checkpoint(weights, velocity, best, progress, SIEVE))
+    folder.save_checkpoint(Checkpoint(weights, velocity, gradient, best, progress, SIEVE))
     found = folder.load_checkpoint(weights)
     assert (found.progress, found.sieve) == (progress, SIEVE)
-    for name, array in (("weights", weights), ("velocity", velocity), ("best", best)):
+    for name, array in (
+        ("weights", weights),
+        ("velocity", velocity),
+        ("gradient", gradient),
+        ("best", best),
+    ):
         assert np.array_equal(getattr(found, name), array)
     mean_square = rng.normal(size=40) ** 2
-    scaled = Checkpoint(weights, velocity, best, progress, SIEVE, mean_square, seen=7)
+    scaled = Checkpoint(weights, velocity, gradient, best, progress, SIEVE, mean_square, seen=7)
     folder.save_checkpoint(scaled)
     found = folder.load_checkpoint(weights, scaled=True)
     assert np.array_equal(found.mean_square, mean_square)
     assert found.seen == 7
     first = vars(Progress())
-    folder.save_checkpoint(Checkpoint(weights, velocity, best, first, SIEVE))
+    folder.save_checkpoint(Checkpoint(weights, velocity, gradient, best, first, SIEVE))
     assert folder.load_checkpoint(weights).progress == first
 
 
 def test_every_prefix_of_a_checkpoint_is_refused(tmp_path):
     zeros = np.zeros(5, dtype=np.float32)
     folder = RunFolder(tmp_path)
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE))
+    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, zeros, vars(Progress()), SIEVE))
     path = tmp_path / "checkpoint.safetensors"
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -72,12 +77,16 @@ def test_where_a_run_goes_back_to_comes_back_as_it_was_and_must_be_whole(tmp_pat
     zeros, ones = np.zeros(5, dtype=np.float32), np.ones(5, dtype=np.float32)
     folder = RunFolder(tmp_path)
     refuge = Refuge(ones, None, seen=0, loss=0.25, stage=20, share=0.5)
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=refuge))
+    folder.save_checkpoint(
+        Checkpoint(zeros, zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=refuge)
+    )
     found = folder.load_checkpoint(zeros, rolls_back=True).refuge
     assert np.array_equal(found.weights, ones)
     assert (found.loss, found.stage, found.share) == (0.25, 20, 0.5)
     wrong = dataclasses.replace(refuge, share="half")
-    folder.save_checkpoint(Checkpoint(zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=wrong))
+    folder.save_checkpoint(
+        Checkpoint(zeros, zeros, zeros, zeros, vars(Progress()), SIEVE, refuge=wrong)
+    )
     with pytest.raises(gs.InvalidFile, match="refuge"):
         folder.load_checkpoint(zeros, rolls_back=True)
 
@@ -94,14 +103,15 @@ def counters(**changed):
     return json.dumps(vars(Progress()) | changed)
 
 
-ZEROS = {name: np.zeros_like(NET.flat) for name in ("weights", "velocity", "best")}
+ZEROS = {name: np.zeros_like(NET.flat) for name in ("weights", "velocity", "gradient", "best")}
 WHOLE = {"format": CHECKPOINT_FORMAT, "progress": counters(), "sieve": json.dumps(SIEVE)}
 LEARNING = SIEVE["learning"]
 WRONG_SIEVES = [
     {}, {"more": 1}, SIEVE | {"looks_in": "1"}, SIEVE | {"looks_in": 1.5}, SIEVE | {"in_a_row": -1},
-    SIEVE | {"interval": None}, SIEVE | {"learning": {}}, SIEVE | {"learning": None},
-    SIEVE | {"learning": LEARNING | {"more": 1}}, SIEVE | {"learning": LEARNING | {"fast": "²"}},
-    SIEVE | {"learning": LEARNING | {"slow": float("nan")}},
+    SIEVE | {"learning": {}}, SIEVE | {"learning": None},
+    SIEVE | {"learning": LEARNING | {"more": 1}},
+    SIEVE | {"learning": LEARNING | {"agreement": "²"}},
+    SIEVE | {"learning": LEARNING | {"agreement": float("nan")}},
 ]  # fmt: skip
 WRONG_COUNTERS = [
     {"epoch": "1"}, {"epoch": None}, {"epoch": -1}, {"epoch": 1.5}, {"epoch": True},

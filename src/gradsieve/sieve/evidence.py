@@ -38,8 +38,7 @@ class Evidence:
     """What is known of one minibatch, or of one module of a model, and its proposed update."""
 
     Q: float  # Eq. 14's or slow Q, as the policy's `measure` says
-    learning: Learning | None = None  # how the loss goes, for a policy that asks
-    since: int = 1  # updates since the last look
+    learning: Learning | None = None  # whether learning goes on, for a policy that asks
     change: NormChange | None = None
     slope: Slope | None = None
     contributions: tuple[float, ...] = ()

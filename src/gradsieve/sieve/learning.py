@@ -1,7 +1,8 @@
-"""Whether learning goes on, has stopped or is done: told by a number that falls as it goes on.
+"""Whether learning goes on: told by whether the gradients of successive minibatches agree.
 
-The core gives its loss. Around a PyTorch optimizer the loss is not seen; the norm of the near
-gradient stands for it. Both are only compared with their own past.
+At a plateau successive gradients are noise, and their cosine is zero on average. Where something is
+learned, and also where everything has been learned, they have a part in common. A cosine has no
+unit: neither the size of the loss nor that of the weights behind the recurrent layer changes it.
 """
 
 from __future__ import annotations
@@ -9,54 +10,38 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-FAST, SLOW = 300, 1500  # updates: the memories of the two running means
-FALLS = 0.98  # learning goes on while the fast mean is below this share of the slow one
-LOW = (
-    0.001  # nothing is left to learn once the fast mean is below this share of the highest slow one
-)
-NEVER = 10**9  # updates: longer than any run
-RECENT = 1000  # updates for which a reach that was in range counts as one that can be lost
+MEMORY = 200  # updates that the running mean remembers
+AGREE = 0.1  # a mean cosine beyond this, of either sign, is more than noise
+PATIENCE = 400  # updates that a network has to begin to learn by itself
 
 
 @dataclass
 class Learning:
-    """Running means of the signal, and when the measured Q was last in its range."""
+    """The running mean of successive gradients' cosine, and whether there was reach to lose."""
 
+    agreement: float = 0.0  # begins at a plateau's
     updates: int = 0
-    fast: float = 0.0
-    slow: float = 0.0
-    highest: float = 0.0  # the slow mean at its highest
-    since_in_range: int = NEVER
+    looks: int = 0
+    began_in_range: int = 0  # 1 where Q was in its range at the first look
 
-    def observe(self, signal: float, steps: int = 1) -> None:
-        """Note the signal, `steps` updates after the last one; one that is not finite is none."""
-        if not math.isfinite(signal):
-            return
-        self.updates += steps
-        self.fast += self._share(FAST, steps) * (signal - self.fast)
-        self.slow += self._share(SLOW, steps) * (signal - self.slow)
-        self.highest = max(self.highest, self.slow)
+    def observe(self, cosine: float) -> None:
+        """Note the cosine of an update's gradient with the one before; NaN says nothing."""
+        self.updates += 1
+        if math.isfinite(cosine):
+            self.agreement += (cosine - self.agreement) / MEMORY
 
-    def note_range(self, in_range: bool, steps: int) -> None:
-        """Note whether Q was in its range at a look, `steps` updates after the last look."""
-        self.since_in_range = 0 if in_range else min(NEVER, self.since_in_range + steps)
-
-    def _share(self, memory: int, steps: int) -> float:
-        """The weight of a new value in an exponential mean without the zero that it began from."""
-        kept = 1 - 1 / memory
-        return (1 - kept**steps) / (1 - kept**self.updates)
+    def note_range(self, in_range: bool) -> None:
+        """Note whether Q is in its range at a look."""
+        if self.looks == 0:
+            self.began_in_range = int(in_range)
+        self.looks += 1
 
     @property
-    def stopped(self) -> bool:
-        """Whether the signal no longer falls."""
-        return self.fast > FALLS * self.slow
+    def goes_on(self) -> bool:
+        """Whether successive gradients have more in common than noise has."""
+        return abs(self.agreement) > AGREE
 
     @property
-    def done(self) -> bool:
-        """Whether the signal is far below its highest level."""
-        return self.fast < LOW * self.highest
-
-    @property
-    def reached_lately(self) -> bool:
-        """Whether the gradient was in its range not long ago, so that leaving it is a loss."""
-        return self.since_in_range < RECENT
+    def has_time(self) -> bool:
+        """Whether a network that began without reach is still given time to learn without it."""
+        return not self.began_in_range and self.updates < PATIENCE

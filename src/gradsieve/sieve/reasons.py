@@ -17,7 +17,6 @@ class Reason(Enum):
     NOT_JUDGED = "not judged"
     IN_RANGE = "in range"
     LEARNING = "out of range, but learning goes on"
-    LEARNED = "out of range, but the loss is low"
     NOT_FINITE = "not finite"
     TOO_LARGE = "change too large"
     VANISHED_GROWS = "vanished, grows back"

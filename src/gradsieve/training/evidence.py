@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradsieve import kernel
 from gradsieve.change import (
     example_contributions,
     norm_change,
@@ -16,8 +17,8 @@ from gradsieve.change import (
     slow_gradient,
 )
 from gradsieve.flow import Flow
-from gradsieve.network import Array, Weights
-from gradsieve.sieve import Evidence, Learning, Need, Policy, Slope
+from gradsieve.network import SRN, Array, Weights
+from gradsieve.sieve import Evidence, Need, Policy, Slope
 from gradsieve.training.descent import Descent
 
 
@@ -33,11 +34,17 @@ def measured_Q(flow: Flow, policy: Policy | None) -> float:
     return q_factor(flow, sieve.horizon)
 
 
-def look(policy: Policy, flow: Flow, learning: Learning, since: int) -> Evidence:
-    """The first evidence: Q, and how learning goes; `since`: updates since the last look."""
-    Q = measured_Q(flow, policy)
-    learning.note_range(policy.wanted(Q) == 0, since)
-    return Evidence(Q, learning, since)
+def cosine(net: SRN, gradient: Array, before: Array) -> float:
+    """The cosine of two gradients, over the weights that a correction may move; NaN where one is 0.
+
+    Each is divided by its length first, so that no square underflows.
+    """
+    count = gradient.size - net.w_out.size - net.b_out.size
+    one, other = gradient[:count], before[:count]
+    lengths = kernel.norm(one), kernel.norm(other)
+    if not all(0 < length < math.inf for length in lengths):
+        return math.nan
+    return inner(one / lengths[0], other / lengths[1])
 
 
 def complete(

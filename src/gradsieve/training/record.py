@@ -2,9 +2,9 @@
 
     run.json                what was asked, and with which versions
     history.jsonl           one JSON object per validation
-    checkpoint.safetensors  weights, velocity, best weights and counters at the last checkpoint; the
-                            mean square of the gradients, where these are scaled by it; what the
-                            run goes back to, where it does that
+    checkpoint.safetensors  weights, velocity, last gradient, best weights and counters at the last
+                            checkpoint; the mean square of the gradients, where these are scaled by
+                            it; what the run goes back to, where it does that
     initial.safetensors     the network before training
     network.safetensors     the best network by validation
     result.json             the outcome, once there is one
@@ -49,7 +49,7 @@ FILES = (
     "network.safetensors",
     "result.json",
 )
-ARRAYS = ("weights", "velocity", "best")
+ARRAYS = ("weights", "velocity", "gradient", "best")
 MEAN_SQUARE = "mean_square"
 REFUGE = "refuge_"  # how the names of its arrays begin
 
@@ -60,6 +60,7 @@ class Checkpoint:
 
     weights: Array
     velocity: Array
+    gradient: Array  # of the last minibatch, with which the next one's is compared
     best: Array
     progress: dict[str, Any]  # counters: plain JSON
     sieve: dict[str, Any]  # what the sieve remembers: plain JSON

@@ -211,7 +211,7 @@ class _Training:
         except InvalidArgument as error:
             raise InvalidFile(f"{path}: {error}") from error
         descent.net.flat[:] = found.weights
-        descent.velocity = found.velocity
+        descent.velocity, stepper.before = found.velocity, found.gradient
         if square is not None and found.mean_square is not None:
             square.values, square.seen = found.mean_square, found.seen
         if self.roll_back is not None and found.refuge is not None:
@@ -328,6 +328,7 @@ class _Training:
             seen=0 if square is None else square.seen,
             weights=descent.net.flat.copy(),
             velocity=descent.velocity.copy(),
+            gradient=self.stepper.before.copy(),
             best=self.best.flat.copy(),
             progress=dict(vars(self.progress)),
             sieve=self.stepper.state(),

@@ -18,9 +18,9 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.flow import Engine, Flow, propagate
 from gradsieve.network import SRN, Array
 from gradsieve.recipe import Recipe
-from gradsieve.sieve import Decision, Learning, Policy, Reason, StallGuard, Verdict
+from gradsieve.sieve import Decision, Evidence, Learning, Policy, Reason, StallGuard, Verdict
 from gradsieve.training.descent import Descent
-from gradsieve.training.evidence import complete, look, measured_Q
+from gradsieve.training.evidence import complete, cosine, measured_Q
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Stepper:
         if self.policy is None and recipe.sieve is not None:
             self.policy = recipe.sieve.at_work()
         self.learning = Learning()
+        self.before = np.zeros_like(net.flat)  # the gradient of the last minibatch
         self.looks_in = 1  # the next look is at this step from now
-        self.interval = 1  # steps from the last look to it
         self.guard = StallGuard(self.policy.sieve.stall_after if self.policy else 1)
         self.flow: Flow | None = None
 
@@ -91,7 +91,9 @@ class Stepper:
         norm = kernel.norm(gradient)
         if not math.isfinite(loss + norm):
             return self._left_out(Verdict(False, Reason.NOT_FINITE), loss, norm)
-        self.learning.observe(loss)
+        if self.policy is not None and self.policy.compares_gradients:
+            self.learning.observe(cosine(self.net, gradient, self.before))
+            self.before[:] = gradient
         self.descent.observe(gradient)
         proposal = self.descent.propose(gradient)
         decision, proposal = self._decide(flow, proposal)
@@ -118,10 +120,12 @@ class Stepper:
         self.looks_in -= 1
         if self.looks_in > 0:
             return Decision(Verdict(True, Reason.NOT_LOOKED_AT)), proposal
-        evidence = look(policy, flow, self.learning, self.interval)
+        Q = measured_Q(flow, policy)
+        self.learning.note_range(policy.wanted(Q) == 0)
+        evidence = Evidence(Q, self.learning)
         evidence, slope = complete(policy, evidence, flow, proposal, self.descent)
         decision = policy.decide(evidence)
-        self.looks_in = self.interval = policy.looks_in(evidence)
+        self.looks_in = policy.looks_in(evidence)
         if decision.correction and slope is not None:
             proposal += proposal.dtype.type(decision.correction) * slope.flat
         if decision.chosen:
@@ -156,7 +160,6 @@ class Stepper:
         """What the sieve remembers from one minibatch to the next, as JSON."""
         state = {
             "looks_in": self.looks_in,
-            "interval": self.interval,
             "in_a_row": self.guard.in_a_row,
             "learning": asdict(self.learning),
         }
@@ -174,7 +177,7 @@ class Stepper:
             )
         if self.descent.auto_clip is not None:
             self.descent.auto_clip.restore(state["norms"])
-        self.looks_in, self.interval = state["looks_in"], state["interval"]
+        self.looks_in = state["looks_in"]
         self.guard.in_a_row = state["in_a_row"]
         self.learning = Learning(**state["learning"])
 

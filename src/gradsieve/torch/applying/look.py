@@ -27,8 +27,7 @@ class Look:
         if measured.unjudged is not None:
             return
         if first.learning is not None:
-            first.learning.observe(measured.signal, first.since)
-            first.learning.note_range(policy.wanted(first.Q) == 0, first.since)
+            first.learning.note_range(policy.wanted(first.Q) == 0)
         self.need = policy.need(self.evidence)
         if self.need is Need.SLOPE:
             self.gradient = q_gradient(measured, policy, together)

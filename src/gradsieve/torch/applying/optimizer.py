@@ -27,6 +27,7 @@ from gradsieve.torch.applying.clipping import Clip, Threshold
 from gradsieve.torch.applying.look import Look
 from gradsieve.torch.applying.remembered import Remembered
 from gradsieve.torch.applying.snapshot import Snapshot, finite_gradients, moving_parameters
+from gradsieve.torch.applying.successive import Successive
 from gradsieve.torch.applying.wrapped import Wrapped
 from gradsieve.torch.evidence.gather import gather
 from gradsieve.torch.memory import Memory
@@ -93,6 +94,7 @@ class Sieve(Wrapped):
         self.verdicts: dict[str, Verdict] = {}
         self.unjudged: dict[str, str] = {}
         self._remembered = Remembered()
+        self._successive = Successive()
         self._warned: set[str] = set()
         self._memory = Memory()
 
@@ -137,6 +139,10 @@ class Sieve(Wrapped):
             return
         if self.clip is not None:
             self.clip(moving_parameters(self.optimizer))
+        if self.policy.compares_gradients:
+            for stack in self.stacks:
+                learning = self._remembered.learning.setdefault(stack.name, Learning())
+                learning.observe(self._successive.cosine(stack))
         self._remembered.looks_in -= 1
         if self._remembered.looks_in > 0:
             take()
@@ -145,7 +151,7 @@ class Sieve(Wrapped):
         looks = self._look()
         self._decide(looks, take)
         next_look = min(self.policy.looks_in(look.evidence) for look in looks.values())
-        self._remembered.looks_in = self._remembered.interval = next_look
+        self._remembered.looks_in = next_look
 
     def _look(self) -> dict[str, Look]:
         """Every recurrent module that has a gradient, measured."""
@@ -162,9 +168,7 @@ class Sieve(Wrapped):
         for stack in self.stacks if self._together else list(finished):
             chains = finished.get(stack, [])
             measured = gather(stack, chains, self.policy, self._together, self._memory)
-            own = self._remembered
-            learning = own.learning.setdefault(stack.name, Learning())
-            first = Evidence(measured.Q, learning, own.interval)
+            first = Evidence(measured.Q, self._remembered.learning.get(stack.name))
             looks[stack.name] = Look(measured, self.policy, first, self._together)
         self._say_unjudged(looks)
         return looks

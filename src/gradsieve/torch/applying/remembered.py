@@ -12,7 +12,6 @@ from gradsieve.sieve import Corrections, Learning
 
 WHOLE = (
     ("looks_in", 1),
-    ("interval", 1),
     ("in_a_row", 0),
     ("first_corrected", 0),
     ("last_corrected", 0),
@@ -28,7 +27,6 @@ class Remembered:
     reasons: dict[str, int] = field(default_factory=dict)  # how many steps, by Reason.name
     learning: dict[str, Learning] = field(default_factory=dict)  # by name of the module
     looks_in: int = 1  # the next look is at this step from now
-    interval: int = 1  # steps from the last look to it
     in_a_row: int = 0  # steps left out since the last one that was kept
     first_corrected: int = 0  # number of the first step that was corrected; 0 is none
     last_corrected: int = 0

@@ -39,7 +39,6 @@ class Measured:
     carried: list[Carried]
     norms: Norms
     count: int  # of examples, over all processes
-    signal: float  # mean ‖γ‖ over all examples: it falls as the model learns
     slow: SlowSum | None  # where the policy measures by slow Q
     left_out: str | None  # why calls were left out, where some were
 
@@ -81,14 +80,9 @@ def gather(
                 start=SlowSum(),
             )
             slow = slow.over_processes() if together else slow
-        lengths = [one.carrier.norms() for one in carried]
-        sums = torch.tensor(
-            [found.count, sum(map(len, lengths)), sum(float(one.sum()) for one in lengths)],
-            dtype=torch.float64,
-        )
+        count = torch.tensor(found.count)
         if together:
-            torch.distributed.all_reduce(sums)
-        count, examples, total = sums.tolist()
+            torch.distributed.all_reduce(count)
         return Measured(
             stack,
             weights,
@@ -96,7 +90,6 @@ def gather(
             carried,
             ends.norms(found, together),
             int(count),
-            total / max(1.0, examples),
             slow,
             _left_out(len(valid) < len(chains), len(transports) < len(every)),
         )
