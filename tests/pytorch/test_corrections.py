@@ -107,7 +107,7 @@ def test_with_a_falling_rate_corrections_fall(name, policy):
             moved.append(weights(model) - before)
             assert optimizer.last.reason.corrected == correct
         correction = float((moved[0] - moved[1]).norm())
-        assert 0 < correction <= 1.01 * optimizer.policy.limit * float(moved[1].norm())
+        assert 0 < correction <= 1.01 * optimizer.sieve.limit * float(moved[1].norm())
         lengths.append(correction)
     assert lengths[0] > 5 * lengths[1] > 25 * lengths[2]
 

@@ -26,8 +26,7 @@ def change(Q, dS, relative=None):
 class Going:
     """How learning goes, as `Learning` would say it."""
 
-    goes_on: bool = False
-    has_time: bool = False
+    held: int = 0
 
 
 def whole_evidence(policy, Q, slope=None, dS=0.0, contributions=(), learning=None):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsieve.sieve import Learning
-from gradsieve.sieve.learning import AGREE, MEMORY, PATIENCE
+from gradsieve.sieve.learning import AGREE, MEMORY, PATIENCE, STAYS
 
 
 def told(cosines):
@@ -66,3 +66,32 @@ def test_only_a_network_without_reach_is_given_time(began):
     for _ in range(PATIENCE):
         learning.observe(0.0)
     assert not learning.has_time
+
+
+def looked(learning, in_range, times=1):
+    for _ in range(times):
+        learning.note_range(in_range)
+    return learning
+
+
+def test_reach_is_held_from_a_plateau_without_it_and_not_before():
+    assert not looked(Learning(), True, 1000).held
+    assert not looked(told([0.3] * 1000), False, 1000).held
+    assert not looked(told([0.0] * (PATIENCE - 1)), False, 1000).held
+    assert looked(told([0.0] * PATIENCE), False).held
+    lost = looked(Learning(), True)
+    assert looked(lost, False).held
+
+
+def test_it_is_held_also_while_learning_goes_on_until_it_stays():
+    learning = looked(told([0.0] * PATIENCE), False)
+    for _ in range(1000):
+        learning.observe(0.3)
+    assert looked(learning, False, 1000).held
+    assert looked(learning, True, STAYS - 1).held
+    looked(learning, False)
+    assert not looked(learning, True, STAYS).held
+
+
+def test_on_a_plateau_it_is_held_however_long_it_stays():
+    assert looked(looked(told([0.0] * PATIENCE), False), True, 10 * STAYS).held

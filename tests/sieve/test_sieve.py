@@ -21,7 +21,7 @@ DEFAULT_RANGES = {
 
 
 def test_auto_is_the_default():
-    assert gs.Sieve() == gs.Sieve("auto", None, "full", limit=None, every=1)
+    assert gs.Sieve() == gs.Sieve("auto", None, "full", limit=1.0, every=1)
 
 
 @every_policy
@@ -70,7 +70,7 @@ def test_a_q_that_is_no_number_is_refused(policy):
     dS=any_number,
     slope=slopes,
     shares=st.lists(any_number, min_size=1, max_size=5),
-    going=st.builds(Going, st.booleans(), st.booleans()),
+    going=st.builds(Going, st.integers(0, 1)),
 )
 def test_every_evidence_gets_a_decision_with_its_q(policy, Q, dS, slope, shares, going):
     at_work = gs.Sieve(policy).at_work()

@@ -68,11 +68,7 @@ def test_as_the_rate_falls_so_does_all_that_is_moved_in_proportion(policy, momen
     np.testing.assert_allclose(moved[1e-10], moved[1e-9], rtol=1e-2, atol=1e-3)
     np.testing.assert_allclose(moved[1e-11], moved[1e-9], rtol=1e-2, atol=1e-3)
     plain, _ = stepped(problem, 1e-9, steps=30, momentum=momentum)
-    longest = (
-        (1 + settings["sieve"].at_work().limit)
-        * np.linalg.norm(plain.flat - problem[0].flat)
-        / 1e-9
-    )
+    longest = (1 + settings["sieve"].limit) * np.linalg.norm(plain.flat - problem[0].flat) / 1e-9
     assert np.linalg.norm(moved[1e-9]) <= 1.05 * longest
 
 

@@ -6,7 +6,7 @@ the evidence a policy asks for and carry out what it decides.
 
 | policy   | file      | what it does                                                             |
 |----------|-----------|--------------------------------------------------------------------------|
-| `auto`   | auto.py   | holds where reach is being lost or learning has stopped; otherwise looks |
+| `auto`   | auto.py   | as hold, from a plateau without reach until reach stays; otherwise looks |
 | `hold`   | hold.py   | corrects every update that leaves slow Q outside its range               |
 | `steer`  | steer.py  | the same by the Q of Eq. 14                                              |
 | `select` | select.py | trains on the examples whose contribution leads back                     |

@@ -18,13 +18,11 @@ class Policy(ABC):
 
     measure: ClassVar[Measure] = "Q"
     default_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    default_limit: ClassVar[float] = 1.0
     compares_gradients: ClassVar[bool] = False  # whether it asks if learning goes on
 
     def __init__(self, sieve: Sieve) -> None:
         self.sieve = sieve
         self.q_range = self.default_range if sieve.q_range is None else sieve.q_range
-        self.limit = self.default_limit if sieve.limit is None else sieve.limit
 
     def wanted(self, Q: float) -> int:
         """Which sign of dS leads back: +1 vanished, −1 exploded, 0 in range or Q unknown."""

@@ -57,13 +57,11 @@ class Sieve(Settings):
     steer_rate: float = setting(
         0.02, "By how much a corrected update turns ln|far gradient| back.", above=0
     )
-    limit: float | None = setting(
-        None,
-        "Longest correction, in lengths of the gradient's step without momentum; None is the"
-        " policy's own.",
+    limit: float = setting(
+        1.0,
+        "Longest correction, in lengths of the gradient's step without momentum.",
         above=0,
         infinite=True,
-        none=True,
     )
     every: int = setting(1, "Look at one update in this many.", least=1, whole=True)
     on_skip: OnSkip = setting(

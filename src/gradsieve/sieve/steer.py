@@ -50,7 +50,7 @@ class Steer(Policy):
             return Decision(Verdict(False, Reason.NOT_FINITE, Q))
         if lack <= 0:
             return Decision(Verdict(True, LEADS_BACK[wanted], Q, math.nan, predicted))
-        longest = self.limit * slope.length
+        longest = self.sieve.limit * slope.length
         if not (0 < slope.square < math.inf and longest > 0):
             return Decision(Verdict(True, STUCK[wanted], Q, math.nan, predicted))
         size = min(lack / (LN10 * slope.square), longest / math.sqrt(slope.square))
