@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from gradsieve import recipes
-from gradsieve.network import SRN, Array, Output
+from gradsieve.network import SRN
 from gradsieve.tasks import Task
 from gradsieve.training import Data, Job, run_one
-from gradsieve.training.data import draw
+from gradsieve.training.data import TaskVariant, draw
 
 HIDDEN = 100
 MODULES = ("RNN", "GRU", "LSTM")
@@ -70,10 +70,9 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(TaskVariant):
     """A task with its sequences drawn, so that drawing them is no part of anybody's time."""
 
-    task: Task
     seed: int
     sequences: Data
 
@@ -84,32 +83,6 @@ class Drawn:
 
     def data(self) -> Data:
         return self.sequences
-
-    @property
-    def name(self) -> str:
-        return self.task.name
-
-    @property
-    def inputs(self) -> int:
-        return self.task.inputs
-
-    @property
-    def outputs(self) -> int:
-        return self.task.outputs
-
-    @property
-    def output(self) -> Output:
-        return self.task.output
-
-    @property
-    def constant_guess(self) -> float:
-        return self.task.constant_guess
-
-    def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]:
-        return self.task.sample_with_starts(count, seed)
-
-    def accuracy(self, outputs: Array, t: Array) -> float:
-        return self.task.accuracy(outputs, t)
 
 
 @dataclass

@@ -77,7 +77,7 @@ def problem(name: str, length: int, convention: Convention = "author") -> Proble
     if kind == protocols.MIXED:
         return protocols.mixed_lengths(base, length)
     if name == protocols.HALVES:
-        return protocols.adding_halves(length)
+        return protocols.AddingHalves(length)
     if name == "digits":
         found = _digits()
     elif name in ("mnist", "permuted mnist"):
