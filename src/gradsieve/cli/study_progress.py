@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rich.progress import (
@@ -41,16 +40,11 @@ class StudyProgress:
         self._spoke = 0.0
 
     def __enter__(self) -> Self:
-        self._bars.__enter__()
+        self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
 
     def begin(self, missing: Sequence[RunConfig]) -> None:
         """A new batch of runs, in this order."""
