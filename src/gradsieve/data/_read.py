@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gradsieve.data._columns import Columns
 from gradsieve.data._csv import read_csv
-from gradsieve.data._long_form import Columns
 from gradsieve.data._npz import read_npz
 from gradsieve.data._parquet import read_parquet
 from gradsieve.data._preparation import Preparation
