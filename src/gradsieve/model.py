@@ -22,16 +22,17 @@ from gradsieve.network import SRN, Array, Output
 PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Answers(ABC):
     """A network that answers raw sequences in the names of the data."""
 
     scaling: Scaling
     classes: tuple[str, ...] | None  # None: regression
     features: tuple[str, ...]
-    per_step: bool
-    equal_lengths: bool  # whether it was trained on sequences of one length
-    preparation: Preparation  # of the training data, and of all that follows
-    longest: int | None  # steps of the longest training sequence
+    per_step: bool = False
+    equal_lengths: bool = False  # whether it was trained on sequences of one length
+    preparation: Preparation = Preparation()  # of the training data, and of all that follows
+    longest: int | None = None  # steps of the longest training sequence
 
     @property
     @abstractmethod
@@ -117,13 +118,6 @@ class Model(Answers):
     """A network between raw inputs and answers."""
 
     net: SRN
-    scaling: Scaling
-    classes: tuple[str, ...] | None
-    features: tuple[str, ...]
-    per_step: bool = False
-    equal_lengths: bool = False
-    preparation: Preparation = Preparation()
-    longest: int | None = None
 
     @classmethod
     def of(cls, net: SRN) -> Self:

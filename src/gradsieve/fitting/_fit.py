@@ -112,13 +112,13 @@ def fit(
     else:
         model = Model(
             run.network,
-            task.scaling,
-            train.classes,
-            train.features,
-            train.per_step,
-            train.equal_lengths,
-            train.preparation,
-            int(train.lengths.max()),
+            scaling=task.scaling,
+            classes=train.classes,
+            features=train.features,
+            per_step=train.per_step,
+            equal_lengths=train.equal_lengths,
+            preparation=train.preparation,
+            longest=int(train.lengths.max()),
         )
     return Fitted(
         model=model,
@@ -217,9 +217,9 @@ def _renumbered(train: Sequences, test: Sequences) -> Sequences:
     """Test sequences with the training part's numbering of classes."""
     like = Model(
         SRN.random(train.inputs, 1, train.outputs, train.output),
-        Scaling.identity(train.inputs),
-        train.classes,
-        train.features,
-        train.per_step,
+        scaling=Scaling.identity(train.inputs),
+        classes=train.classes,
+        features=train.features,
+        per_step=train.per_step,
     )
     return replace(test, targets=like.targets_of(test), classes=train.classes)
