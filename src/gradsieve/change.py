@@ -58,7 +58,7 @@ def norm_change(
     if update.flat.shape != flow.net.flat.shape or update.w_in.shape != flow.net.w_in.shape:
         raise InvalidArgument(f"update is {update!r}; it must fit the network, {flow.net!r}")
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     if checked(estimator) == "measured":
         return _measured(flow, update, horizon)
     return summarise(flow.norms(update, horizon, estimator))  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def difference(old: Norms, new: Norms) -> NormChange:
 def q_factor(flow: Flow, horizon: int | None = None) -> float:
     """Q alone (Eq. 14), which costs next to nothing."""
     flow = flow.of_last_step()
-    return summarise(flow.norms(None, checked_horizon(flow, horizon), "full")).Q
+    return summarise(flow.norms(None, checked_horizon(flow.length, horizon), "full")).Q
 
 
 def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> Weights:
@@ -95,7 +95,7 @@ def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> 
     if of not in ("Q", "S"):
         raise InvalidArgument(f"of is {of!r}; it may be 'Q' or 'S'")
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     gradient = flow.norm_gradient(horizon, of, "full")
     if of == "S":
         gradient.flat[:] = np.ldexp(gradient.flat, 2 * _far_exponent(flow, horizon))
@@ -116,14 +116,14 @@ def slow_factor(flow: Flow, horizon: int | None = None, window: float = WINDOW) 
     examples may hold nearly all. See docs/theory.md.
     """
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     return flow.slow_factor(horizon, window_steps(horizon, window))
 
 
 def slow_gradient(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> Weights:
     """The full derivative of `slow_factor` by every weight of the network."""
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     return flow.slow_gradient(horizon, window_steps(horizon, window))
 
 
@@ -145,7 +145,7 @@ def example_contributions(
     Contribution i is ⟨∂S/∂w, −α gᵢ⟩: the dS of the update by that example alone.
     """
     last = flow.of_last_step()
-    horizon = checked_horizon(last, horizon)
+    horizon = checked_horizon(last.length, horizon)
     derivative: Derivative = "frozen" if checked(estimator) == "frozen" else "full"
     direction = last.norm_gradient(horizon, "S", derivative)
     scaled = -learning_rate * flow.example_products(direction)

@@ -27,7 +27,6 @@ __all__ = [
     "checked_batch",
     "checked_engine",
     "checked_horizon",
-    "horizon_within",
     "predict",
     "propagate",
 ]
@@ -167,13 +166,8 @@ def checked_starts(inputs: Array, starts: ArrayLike | None) -> Array | None:
     return first.astype(np.int64, copy=False)
 
 
-def checked_horizon(flow: Flow, horizon: int | None) -> int:
-    """h, default T-1; from 1 to T-1."""
-    return horizon_within(flow.length, horizon)
-
-
-def horizon_within(length: int, horizon: int | None) -> int:
-    """As `checked_horizon`, for sequences of this length."""
+def checked_horizon(length: int, horizon: int | None) -> int:
+    """h of sequences of T steps, from 1 to T-1; by default T-1."""
     longest = length - 1
     if longest < 1:
         raise InvalidArgument(

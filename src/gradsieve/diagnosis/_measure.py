@@ -27,6 +27,7 @@ from gradsieve.judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.sieve import Sieve
+from gradsieve.training.corrections import finite
 
 SATURATED = 0.9
 SEQUENCES = 200
@@ -134,11 +135,11 @@ def diagnose(
         of_data=data is not None,
         horizon=horizon,
         q_range=q_range,
-        slow_Q=_finite(slow_Q),
-        Q=_finite(-far),
+        slow_Q=finite(slow_Q),
+        Q=finite(-far),
         lags=lags.tolist(),
-        slow_Q_at=[_finite(value) for value in slow.tolist()],
-        log10_ratio=[_finite(value) for value in ratio.tolist()],
+        slow_Q_at=[finite(value) for value in slow.tolist()],
+        log10_ratio=[finite(value) for value in ratio.tolist()],
         reach=reach,
         factor=10 ** (far / horizon) if horizon and math.isfinite(far) else None,
         saturated=saturated,
@@ -225,7 +226,3 @@ def _noise(model: Model | Portable, steps: int, generator: np.random.Generator) 
         return from_arrays(sequences, targets, model.classes, model.per_step)
     wanted = scaling.outputs(generator.standard_normal((count, outputs)))
     return from_arrays(sequences, wanted, None, model.per_step)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -19,11 +20,11 @@ from gradsieve.fitting._interval import Score, score
 from gradsieve.fitting._pace import CLOCKS, Pace, time_limit
 from gradsieve.fitting._search import NO_SEARCH, Search, fitted_to, own_recipe
 from gradsieve.fitting._task import OwnTask
-from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices, cores
+from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices
 from gradsieve.model import Model
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
-from gradsieve.training import Run
+from gradsieve.training import Run, side_by_side
 
 MOST_STATES = 200_000_000  # of a minibatch: steps, sequences and units; some 5 GB with all of them
 MOST_STACKED = 500_000_000  # values of the training part, each series as long as the longest
@@ -85,7 +86,7 @@ def fit(
     hidden = search.units(train)
     _check_memory(train, recipe.budget.batch, hidden)
     stop = threading.Event()
-    work = Workshop(task, recipe, hidden, seed, cores(jobs), on_record, stop)
+    work = Workshop(task, recipe, hidden, seed, jobs or os.cpu_count() or 1, on_record, stop)
     clock = CLOCKS[search.clock]
     with ExitStack() as stack:
         stack.enter_context(_threads(search))  # loads PyTorch, before the time begins
@@ -150,7 +151,8 @@ def _search(work: Workshop, search: Search, asked: list[Choice]) -> list[Trial]:
         return [Trial(asked[0])]
     epochs = math.ceil(search.updates / work.recipe.budget.iterations)
     name = f"search, {len(asked)} trials"
-    runs = work.all([partial(work.run, choice, epochs, name, len(asked)) for choice in asked])
+    works = [partial(work.run, choice, epochs, name, len(asked)) for choice in asked]
+    runs = side_by_side(works, work.jobs, work.stop)
     tried = [Trial(choice, run) for choice, run in zip(asked, runs, strict=True)]
     return sorted(tried, key=lambda trial: trial.loss)
 
@@ -171,7 +173,8 @@ def _finals(
         )
         for number, (trial, most) in enumerate(zip(best, epochs, strict=True), start=1)
     ]
-    return [Trial(trial.choice, run) for trial, run in zip(best, work.all(works), strict=True)]
+    runs = side_by_side(works, work.jobs, work.stop)
+    return [Trial(trial.choice, run) for trial, run in zip(best, runs, strict=True)]
 
 
 def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run | GatedRun]:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +32,9 @@ from gradsieve.fitting._task import OwnTask, with_noisy_copies
 from gradsieve.network import Array
 from gradsieve.recipe import Recipe
 from gradsieve.sieve import Reason
+from gradsieve.training.corrections import finite
+from gradsieve.training.job import Stopped
 from gradsieve.training.older import FORMAT
-from gradsieve.training.progress import finite
 from gradsieve.training.record import RunFolder, versions
 
 SECOND_BETA = 0.999  # Adam's own, where the recipe has no `rms_decay`
@@ -119,7 +120,7 @@ class _Training:
         best = (-math.inf, math.inf, 0)
         history: list[dict[str, Any]] = []
         counted: Counter[str] = Counter()
-        stopped: Literal["epochs", "solved", "patience", "interrupted"] = "epochs"
+        stopped: Stopped = "epochs"
         for epoch in range(budget.epochs):
             tally = self._epoch(epoch, stop)
             counted += tally
@@ -204,8 +205,7 @@ class _Training:
 
     def _slow_Q(self) -> float | None:
         """Of the last look, where the policy measures it."""
-        Q = math.nan if self.recipe.sieve is None else self.optimizer.last.Q
-        return Q if math.isfinite(Q) else None
+        return None if self.recipe.sieve is None else finite(self.optimizer.last.Q)
 
     def _outputs(self, part: Part, chosen: Array) -> tuple[Tensor, Tensor]:
         """What the network says of these sequences, and their targets."""

@@ -8,10 +8,8 @@ small.
 from __future__ import annotations
 
 import math
-import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -116,20 +114,3 @@ class Workshop:
     def _tell(self, name: str, epochs: int, record: dict[str, Any]) -> None:
         if self.on_record is not None:
             self.on_record(name, epochs, record)
-
-    def all(self, works: Sequence[Callable[[], Run | GatedRun]]) -> list[Run | GatedRun]:
-        """Every run's result; Ctrl-C ends all of them early, each with what it has."""
-        with ThreadPoolExecutor(self.jobs) as pool:
-            futures = [pool.submit(work) for work in works]
-            try:
-                return [future.result() for future in futures]
-            except KeyboardInterrupt:
-                self.stop.set()
-                return [future.result() for future in futures]
-            except BaseException:
-                self.stop.set()
-                raise
-
-
-def cores(jobs: int | None) -> int:
-    return jobs or os.cpu_count() or 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,13 +20,16 @@ from gradsieve.flow import Engine
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.training.data import AnyLength, Data, Problem, Stacked
-from gradsieve.training.run import Job, Run, run_one
+from gradsieve.training.job import Finished, Job, Run
+from gradsieve.training.run import run_one
+from gradsieve.training.side_by_side import side_by_side
 from gradsieve.training.step import Extension, Outcome, Stepper
 
 __all__ = [
     "AnyLength",
     "Data",
     "Extension",
+    "Finished",
     "Job",
     "Outcome",
     "Problem",
@@ -34,6 +37,7 @@ __all__ = [
     "Stacked",
     "Stepper",
     "run_one",
+    "side_by_side",
     "train",
 ]
 
@@ -102,13 +106,4 @@ def train(
             stop,
         )
 
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        futures = [pool.submit(one, index) for index in range(len(net))]
-        try:
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
-            stop.set()
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            raise
+    return side_by_side([partial(one, index) for index in range(len(net))], jobs, stop)

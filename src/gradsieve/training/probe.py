@@ -13,8 +13,8 @@ import numpy as np
 from gradsieve.change import norm_change, slow_factor
 from gradsieve.flow import Flow, propagate
 from gradsieve.network import Array
+from gradsieve.training.corrections import finite
 from gradsieve.training.data import Stacked
-from gradsieve.training.progress import finite
 from gradsieve.training.step import Stepper
 
 SATURATED = 0.9

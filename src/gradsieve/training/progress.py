@@ -103,11 +103,6 @@ class Tally:
         }
 
 
-def finite(value: float) -> float | None:
-    """The value as JSON can say it."""
-    return value if math.isfinite(value) else None
-
-
 def _mean(values: list[float]) -> float | None:
     usable = [value for value in values if math.isfinite(value)]
     return math.fsum(usable) / len(usable) if usable else None

@@ -18,8 +18,8 @@ from torch.optim import Optimizer
 from gradsieve.errors import InvalidFile
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.watching.reading import LayerLook, Reading
+from gradsieve.training.corrections import finite
 from gradsieve.training.older import FORMAT
-from gradsieve.training.progress import finite
 from gradsieve.training.record import RunFolder, versions
 
 PYTORCH = "PyTorch"  # what run.json says of its trainer
