@@ -151,19 +151,8 @@ def _ratio(arm: ArmRows, plain: ArmRows | None) -> str:
     return f"{median(ratios):.2f}" if ratios else NOT_RUN
 
 
-def _shared(arm: ArmRows, other: ArmRows | None) -> tuple[list[float], list[float]] | None:
-    """The test accuracies of the networks that both have, if there are two of them or more."""
-    if other is None or other is arm:
-        return None
-    seeds = sorted(set(arm.rows) & set(other.rows))
-    if len(seeds) < 2:
-        return None
-    own, its = ([side.rows[seed]["test_accuracy"] for seed in seeds] for side in (arm, other))
-    return own, its
-
-
 def _p_value(arm: ArmRows, other: ArmRows | None) -> str:
-    pair = _shared(arm, other)
+    pair = arm.pairs(other)
     return NOT_RUN if pair is None else f"{paired_p_value(*pair):.3f}"
 
 
@@ -177,7 +166,7 @@ def short_table(lines: Sequence[Line]) -> str:
         if own is None or not line.usual:
             continue
         name = line.usual[0]
-        pair = _shared(own, line.arms[name])
+        pair = own.pairs(line.arms[name])
         if pair is None:
             continue
         values, others = pair

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradsieve.experiments.config import REPORTED, TASKS, Condition, RunConfig
@@ -33,6 +33,12 @@ class Scope:
             for length in sorted(self.lengths or lengths)
             for task in self.tasks or tasks
         ]
+
+    def has(self, condition: Condition) -> bool:
+        """Whether it asks for this task and length."""
+        return (not self.tasks or condition.task in self.tasks) and (
+            not self.lengths or condition.length in self.lengths
+        )
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,31 @@ def planned(
         for arm in wanted
         if arm.leader.name in found
     ]
+
+
+Rows = Sequence[tuple[Sequence[Arm], Condition]]  # of a table: the arms that each compares
+
+
+def in_rounds(rows: Rows, rounds: Iterable[int], scope: Scope, store: Store) -> list[RunConfig]:
+    """The runs of every row with the first number of networks, then with the next number."""
+    runs = (
+        run
+        for networks in rounds
+        for arms, condition in rows
+        for run in planned(arms, condition, replace(scope, networks=networks), store)
+    )
+    return list({run.key: run for run in runs}.values())
+
+
+def with_searches(rows: Rows, runs: Sequence[RunConfig], scope: Scope) -> list[RunConfig]:
+    """These runs and those of all searches, finished ones too."""
+    searched = (
+        run
+        for arms, condition in rows
+        for arm in arms
+        for _, run in search_runs(arm, condition, scope.epochs, scope.networks)
+    )
+    return list({run.key: run for run in (*searched, *runs)}.values())
 
 
 def reported(configs: Sequence[RunConfig]) -> list[RunConfig]:

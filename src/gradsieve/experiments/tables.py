@@ -29,6 +29,18 @@ class ArmRows:
     def column(self, column: str) -> list[float]:
         return [self.rows[seed][column] for seed in sorted(self.rows)]
 
+    def pairs(
+        self, other: ArmRows | None, column: str = "test_accuracy"
+    ) -> tuple[list[float], list[float]] | None:
+        """A column of the networks that both have, if there are two of them or more."""
+        if other is None or other is self:
+            return None
+        seeds = sorted(set(self.rows) & set(other.rows))
+        if len(seeds) < 2:
+            return None
+        own, its = ([side.rows[seed][column] for seed in seeds] for side in (self, other))
+        return own, its
+
 
 Arms = dict[str, ArmRows]
 
@@ -138,16 +150,8 @@ def _notes(place: Condition, values: Sequence[float], networks: int, column: str
 
 def _tests(arm: ArmRows, other: ArmRows | None, column: str = "test_accuracy") -> str:
     """The p of a column and of the updates, on the networks that both arms have."""
-    if other is None or other is arm:
-        return "–"
-    shared = sorted(set(arm.rows) & set(other.rows))
-    if len(shared) < 2:
-        return "–"
-    pairs = [
-        [[side.rows[seed][name] for seed in shared] for side in (arm, other)]
-        for name in (column, "updates")
-    ]
-    return " / ".join(f"{paired_p_value(first, second):.3f}" for first, second in pairs)
+    pairs = [arm.pairs(other, name) for name in (column, "updates")]
+    return " / ".join(f"{paired_p_value(*pair):.3f}" for pair in pairs if pair) or "–"
 
 
 def hold_table(found: Mapping[Condition, Arms], pairs: Mapping[str, str], clipping: str) -> str:
@@ -189,16 +193,8 @@ def summary_table(found: Mapping[Condition, Arms], names: Sequence[str]) -> str:
 
 def equal_time_table(arms: Sequence[EqualTime]) -> str:
     """The best accuracy on the validation set when the time of plain training is over."""
-    head = [
-        "task",
-        "T",
-        "arm",
-        "cost of an update",
-        "updates in the time",
-        "best",
-        "mean",
-        "> 99 %",
-    ]
+    head = ["task", "T", "arm", "cost of an update", "updates in the time", "best", "mean",
+            "> 99 %"]  # fmt: skip
     lines = []
     for arm in arms:
         values = arm.accuracies
