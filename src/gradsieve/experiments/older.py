@@ -11,7 +11,7 @@ from typing import Any
 from gradsieve.experiments import ways
 from gradsieve.experiments.baselines import Baseline, Listing, RandomSkip, Regularised
 from gradsieve.experiments.config import Condition, RunConfig
-from gradsieve.recipe import Recipe, Sieve
+from gradsieve.recipe import RENAMED, Recipe, Sieve
 
 # What version 0.1 called an arm, and what it is called now.
 NAMES = {
@@ -57,13 +57,7 @@ IN_LABELS = {
     "wide": "wide",
     "rms_decay": "rms",
 }
-RENAMED = {
-    "warmup": "warm_up",
-    "cooldown": "cool_down",
-    "retreat": "roll_back",
-    "growth": "rate_power",
-    "wide": "batch_power",
-}
+OPTIONS = RENAMED | {"growth": "rate_power", "wide": "batch_power"}  # by their names now
 OF_A_METHOD = ("q_min", "q_max", "steer_rate", "kept", "weight", "identity", "stages")
 
 
@@ -79,7 +73,7 @@ def upgraded(plain: dict[str, Any]) -> RunConfig:
         variance=plain["variance"],
         recurrent="identity" if "identity" in options else "gaussian",
         stages=ways.FINE if "growth" in options else ways.COARSE if "stages" in options else (),
-        **{RENAMED.get(name, name): x for name, x in options.items() if name not in OF_A_METHOD},
+        **{OPTIONS.get(name, name): x for name, x in options.items() if name not in OF_A_METHOD},
     )
     return RunConfig(
         Condition(plain["task"], plain["length"]),

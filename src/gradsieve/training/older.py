@@ -7,17 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsieve.recipe import PARTS
+from gradsieve.recipe import PARTS, RENAMED
 from gradsieve.settings import rules
 
 OLD_FORMAT, FORMAT = "gradsieve-run-1", "gradsieve-run-2"
-RENAMED = {
-    "warmup": "warm_up",
-    "cooldown": "cool_down",
-    "retreat": "roll_back",
-    "rate_by_length": "rate_power",
-    "batch_by_length": "batch_power",
-}
 GONE = ("measure", "orientation")  # settings of single studies
 STUDIES_OWN = ("random", "regularise")  # labels of arms with steps of their own
 ABOUT = ("label", "network", "task", "length", "convention", "tolerance", "chance", "inputs",
