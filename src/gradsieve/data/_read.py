@@ -1,10 +1,11 @@
-"""One door for every format: the file's ending says which reader takes it."""
+"""`read`, for every format: the file's ending chooses the reader."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -38,34 +39,18 @@ def read(
         kind: whether targets are classes or quantities; "auto" looks at them.
         per: one target a series or a step; "auto" looks at them.
         columns: of a CSV or Parquet file, which column is what.
-        preparation: what is done about missing inputs, unequal spacing and unequal lengths.
+        preparation: how missing inputs, unequal spacing and unequal lengths are treated.
         max_values: refuse a file with more values than this.
     """
     file = Path(path)
-    for name, value, known in (
-        ("kind", kind, ("auto", "classification", "regression")),
-        ("per", per, ("auto", "series", "step")),
-    ):
-        if value not in known:
-            raise InvalidArgument(f"{name} is {value!r}; it may be {', '.join(known)}")
-    if file.suffix.lower() not in ENDINGS:
-        raise InvalidFile(
-            f"{file}: the ending {file.suffix!r} is not one that is read; it may be "
-            f"{', '.join(ENDINGS)}"
-        )
-    try:
-        regular, empty = file.is_file(), file.is_file() and file.stat().st_size == 0
-    except OSError as error:
-        raise InvalidFile(f"{file}: cannot be read ({error.strerror or error})") from error
-    if not regular:
-        what = "a folder or a device, not a file" if file.exists() else "no such file"
-        raise InvalidFile(f"{file}: {what}")
-    if empty:
-        raise InvalidFile(f"{file}: the file is empty")
-    if file.suffix.lower() == ".ts" and per == "step":
+    for name, value, known in (("kind", kind, KindChoice), ("per", per, PerChoice)):
+        if value not in get_args(known):
+            raise InvalidArgument(f"{name} is {value!r}; it may be {', '.join(get_args(known))}")
+    _check(file)
+    ending, prepared = file.suffix.lower(), preparation or Preparation()
+    if ending == ".ts" and per == "step":
         raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
-    prepared = preparation or Preparation()
-    if prepared.missing != "refuse" and file.suffix.lower() in (".npz", ".ts"):
+    if prepared.missing != "refuse" and ending in (".npz", ".ts"):
         raise InvalidFile(
             f"{file}: missing is {prepared.missing!r}, which is for tables (CSV, Parquet); fill "
             "the values in"
@@ -80,6 +65,24 @@ def read(
         return replace(data, preparation=replace(prepared, interval=interval))
     except InvalidArgument as error:
         raise InvalidFile(f"{file}: {error}") from error
+
+
+def _check(file: Path) -> None:
+    """Refuse a file that no reader takes: another ending, no file, an empty one."""
+    if file.suffix.lower() not in ENDINGS:
+        raise InvalidFile(
+            f"{file}: the ending {file.suffix!r} is not one that is read; it may be "
+            f"{', '.join(ENDINGS)}"
+        )
+    try:
+        regular, empty = file.is_file(), file.is_file() and file.stat().st_size == 0
+    except OSError as error:
+        raise InvalidFile(f"{file}: cannot be read ({error.strerror or error})") from error
+    if not regular:
+        what = "a folder or a device, not a file" if file.exists() else "no such file"
+        raise InvalidFile(f"{file}: {what}")
+    if empty:
+        raise InvalidFile(f"{file}: the file is empty")
 
 
 def _read(

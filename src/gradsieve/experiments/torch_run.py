@@ -22,6 +22,7 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import Clock, about, at_lengths, best_so_far
 from gradsieve.network import Array
+from gradsieve.recipe import Recipe
 from gradsieve.training import Problem, Stacked
 from gradsieve.training.data import draw
 
@@ -59,13 +60,8 @@ def execute(config: RunConfig) -> dict[str, Any]:
     if data.train.starts is not None:
         raise InvalidArgument(f"{task.name} has unequal lengths; PyTorch's cells here take equal")
     net = started(config, task, data.train.per_step)
-    plain: torch.optim.Optimizer = torch.optim.Adam(
-        net.parameters(),
-        recipe.optimiser.learning_rate,
-        (recipe.optimiser.momentum, recipe.optimiser.rms_decay or 0.999),
-    )
-    sieve = None if recipe.sieve is None else gst.Sieve(net, plain, recipe.sieve)
-    optimizer = plain if sieve is None else sieve
+    plain, sieve = optimizers(net, recipe)
+    optimizer = sieve or plain
     clip = gst.Clip(recipe.optimiser.clip or math.inf, recipe.optimiser.clip_quantile)
     clock, history, began = Clock(), [], time.perf_counter()
     best, best_state = (-1.0, 0.0), copy.deepcopy(net.state_dict())
@@ -110,6 +106,14 @@ def execute(config: RunConfig) -> dict[str, Any]:
         "curve": best_so_far(history),
         "at_length": at_lengths(task, net.answers, best[0]),
     }
+
+
+def optimizers(net: Network, recipe: Recipe) -> tuple[torch.optim.Optimizer, gst.Sieve | None]:
+    """Adam, and the recipe's sieve around it."""
+    chosen = recipe.optimiser
+    betas = chosen.momentum, chosen.rms_decay or 0.999
+    adam = torch.optim.Adam(net.parameters(), chosen.learning_rate, betas)
+    return adam, None if recipe.sieve is None else gst.Sieve(net, adam, recipe.sieve)
 
 
 def started(config: RunConfig, task: Problem, per_step: bool) -> Network:

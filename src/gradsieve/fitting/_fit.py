@@ -32,7 +32,7 @@ MOST_STACKED = 500_000_000  # values of the training part, each series as long a
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained model and what there is to know about it."""
+    """A trained model, and how it was found, tested and diagnosed."""
 
     model: Model | Portable
     run: Run | GatedRun  # that the model comes from
@@ -63,8 +63,8 @@ def fit(
     Args:
         data: raw sequences and targets.
         recipe: how networks begin and are trained; `own_recipe()` by default.
-        search: what is chosen by the validation part; `Search()` by default. With a recipe of your
-            own and no `search`, nothing is searched: one network is trained as the recipe says.
+        search: the choices that the validation part makes; `Search()` by default. With a recipe of
+            your own and no `search`, one network is trained as the recipe says.
         test: the share of the series that the network is finally tested on, 0 for none; or test
             sequences of their own.
         validation: the share of the series that choose the network.
@@ -107,20 +107,7 @@ def fit(
             where = None if folder is None else folder / "one-epoch"
             finals = [Trial(asked[0], work.run(asked[0], 1, "one epoch", folder=where))]
     chosen, run = _best(tried, finals)
-    model: Model | Portable
-    if isinstance(run, GatedRun):
-        model = run.network
-    else:
-        model = Model(
-            run.network,
-            scaling=task.scaling,
-            classes=train.classes,
-            features=train.features,
-            per_step=train.per_step,
-            equal_lengths=train.equal_lengths,
-            preparation=train.preparation,
-            longest=int(train.lengths.max()),
-        )
+    model = run.network if isinstance(run, GatedRun) else _model(run.network, task)
     return Fitted(
         model=model,
         run=run,
@@ -214,6 +201,21 @@ def _check_memory(train: Sequences, batch: int, hidden: int) -> None:
             f"series {name[:60]!r} has {longest:,} steps; with {train.count} series side by side "
             "that is too long to train on. Cut long series into shorter ones, each with its target"
         )
+
+
+def _model(net: SRN, task: OwnTask) -> Model:
+    """The network with the scaling and the names of the training part."""
+    train = task.parts.train
+    return Model(
+        net,
+        scaling=task.scaling,
+        classes=train.classes,
+        features=train.features,
+        per_step=train.per_step,
+        equal_lengths=train.equal_lengths,
+        preparation=train.preparation,
+        longest=int(train.lengths.max()),
+    )
 
 
 def _renumbered(train: Sequences, test: Sequences) -> Sequences:

@@ -51,7 +51,7 @@ def train_gated(
     stop: threading.Event,
     folder: Path | None = None,
 ) -> GatedRun:
-    """Train one network; `seed` decides the minibatches. The result depends on nothing beside."""
+    """Train one network; `seed` decides the minibatches. The result depends on nothing more."""
     run = _Training(begin, task, recipe, seed).run(on_record, stop)
     if folder is not None:
         _write(RunFolder(folder), run, begin, task, seed)
@@ -130,26 +130,24 @@ class _Training:
                     break
             elif (epoch + 1) % budget.validate_every and epoch + 1 < budget.epochs:
                 continue
-            record = {
-                "epoch": epoch + 1,
-                "updates": counted["updates"],
-                "loss": None,
-                "slow_Q": self._slow_Q(),
-                "seconds": time.perf_counter() - began,
-            } | _shares(tally)
             accuracy, loss = self._validated()
-            record |= {"accuracy": accuracy, "validation_loss": finite(loss)}
-            history.append(record)
-            on_record(record)
+            history.append(
+                {
+                    "epoch": epoch + 1,
+                    "updates": counted["updates"],
+                    "loss": None,
+                    "slow_Q": self._slow_Q(),
+                    "seconds": time.perf_counter() - began,
+                }
+                | _shares(tally)
+                | {"accuracy": accuracy, "validation_loss": finite(loss)}
+            )
+            on_record(history[-1])
             if (accuracy, -loss) > (best[0], -best[1]):
                 best, self.best = (accuracy, loss, epoch + 1), self._network(self.cell)
-            if stopped == "interrupted":
-                break
-            if budget.stop_at is not None and best[0] > budget.stop_at:
-                stopped = "solved"
-                break
-            if budget.patience is not None and epoch + 1 - best[2] >= budget.patience:
-                stopped = "patience"
+            if stopped == "epochs":
+                stopped = budget.ended(epoch + 1, best[0], best[2])
+            if stopped != "epochs":
                 break
         updates = max(1, counted["updates"])
         return GatedRun(
@@ -169,7 +167,7 @@ class _Training:
         )
 
     def _epoch(self, epoch: int, stop: threading.Event) -> Counter[str]:
-        """Minibatches of one epoch, and what became of them."""
+        """Train on the minibatches of one epoch, and count the outcomes."""
         recipe, budget = self.recipe, self.recipe.budget
         rate = recipe.schedule.rate(recipe.optimiser.learning_rate, epoch, budget.epochs, epoch)
         for group in self.optimizer.param_groups:
@@ -208,7 +206,7 @@ class _Training:
         return None if self.recipe.sieve is None else finite(self.optimizer.last.Q)
 
     def _outputs(self, part: Part, chosen: Array) -> tuple[Tensor, Tensor]:
-        """What the network says of these sequences, and their targets."""
+        """The network's outputs for these sequences, and their targets."""
         index = torch.from_numpy(chosen)
         lengths = part.lengths[index]
         longest = int(lengths.max())

@@ -166,13 +166,9 @@ class _Training:
         return self._finish(stopped)
 
     def _ended(self) -> Stopped:
-        """Whether there is a reason to stop before the last epoch."""
-        budget, progress = self.recipe.budget, self.progress
-        if budget.stop_at is not None and progress.best_accuracy > budget.stop_at:
-            return "solved"
-        if budget.patience is not None and progress.epoch - progress.best_epoch >= budget.patience:
-            return "patience"
-        return "epochs"
+        progress = self.progress
+        best = progress.best_accuracy, progress.best_epoch
+        return self.recipe.budget.ended(progress.epoch, *best)
 
     def _epoch(self, tally: Tally, stop: threading.Event) -> None:
         recipe, progress, descent = self.recipe, self.progress, self.stepper.descent
