@@ -1,4 +1,4 @@
-"""What an update does to the far gradient: S, dS, Q and dQ, before the update is made.
+"""The effect of an update on the far gradient: S, dS, Q and dQ, before the update is made.
 
 S = ½ Σ ‖δ(T−h)‖² (Eq. 4) and Q = log10(mean ‖δ(T)‖ / mean ‖δ(T−h)‖) (Eq. 14) come from a flow;
 dS and dQ are their derivatives along an update, or their differences. Three estimators:
@@ -30,7 +30,7 @@ Estimator = Literal["full", "frozen", "measured"]
 
 SMALLEST = math.ulp(0.0)
 LARGEST_LOG = 700.0  # of which a float still has the exponential
-WINDOW = 0.7  # of the horizon: what the slow gradient averages
+WINDOW = 0.7  # share of the horizon that the slow gradient averages
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class NormChange:
 def norm_change(
     flow: Flow, update: Weights, horizon: int | None = None, estimator: Estimator = "full"
 ) -> NormChange:
-    """Predict what `update` does to the far gradient of this minibatch.
+    """Predict the effect of `update` on the far gradient of this minibatch.
 
     Args:
         flow: the minibatch, gone forward and backward.
@@ -103,12 +103,11 @@ def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> 
 
 
 def slow_factor(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> float:
-    """Q of the slow gradient: what of each example's far deltas survives an average over time.
+    """Q of the slow gradient, the part of each example's far deltas that keeps its direction.
 
-    A delta that keeps its direction from step to step tells every step the same, and a gradient is
-    the sum over the steps; one that turns cancels in that sum, however large it is. So the far
-    deltas of each example are averaged, s = Σ w(n) δ(n), over the first `window` of the horizon,
-    with the weights of Hann, and
+    A gradient is a sum over the steps. Deltas that keep their direction from step to step add up in
+    it; deltas that turn cancel, however large they are. So the far deltas of each example are
+    averaged, s = Σ w(n) δ(n), over the first `window` of the horizon, with the weights of Hann, and
 
         slow Q = mean over the examples of log10(‖δ(T)‖ / ‖s‖).
 

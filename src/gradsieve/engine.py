@@ -1,4 +1,4 @@
-"""What an engine is: the arithmetic of one minibatch, forward and backward through time.
+"""The interface of an engine: the arithmetic of one minibatch, forward and back through time.
 
 An engine is a subclass of `Flow`: `reference` (NumPy, float64, a page of code: the oracle) or
 `kernel` (compiled). `gradsieve.flow` chooses one and checks what it is given.
@@ -27,7 +27,7 @@ Measure = Literal["S", "Q"]
 
 
 class Norms(NamedTuple):
-    """What one update does to the near delta(T) and the far delta(T-h), summed over the minibatch.
+    """The near delta(T), the far delta(T-h) and their change, summed over the minibatch.
 
     Near values are in units of 2**near_exponent and far ones of 2**far_exponent (`far_square` and
     `far_product` of its square), so that none of them underflows.

@@ -1,4 +1,4 @@
-"""What goes wrong, said in one place: every error that gradsieve raises on purpose.
+"""Every error that gradsieve raises on purpose.
 
 A `GradsieveError` names the argument or file, what it was and what it may be, in one line of
 printable text. The command line prints its message without a traceback and exits with 2.

@@ -129,7 +129,7 @@ def leftover_prefix(path: Path) -> str:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left half written beside `path`: all that nobody has locked."""
+    """Remove half-written files of killed processes beside `path`, which nobody has locked."""
     prefix = leftover_prefix(path)
     for name in os.listdir(path.parent) if path.parent.is_dir() else ():
         if not name.startswith(prefix):

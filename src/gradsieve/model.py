@@ -1,4 +1,4 @@
-"""A network with what it needs to meet raw data: scaling, names of classes and inputs.
+"""A network with all that raw data needs: scaling, names of classes and inputs.
 
 `gradsieve fit` makes one, `diagnose` and `export` take one. It is saved in the network's own file
 (the weights, and JSON beside them), so that a plain `SRN.load` reads it too; a network that was

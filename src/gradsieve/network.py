@@ -1,7 +1,7 @@
 """The simple recurrent network of the paper's Eq. 1: its weights, their initial values, their file.
 
-`Weights` is five arrays that share one flat vector, so that whatever treats all weights alike
-(a velocity, a step, a norm) is one operation on `flat`. A network, a gradient and an update are
+`Weights` is five arrays that share one flat vector, so that a velocity, a step or a norm of all
+weights is one operation on `flat`. A network, a gradient and an update are
 all `Weights`. Nothing here computes with a network: see `gradsieve.flow`.
 """
 

@@ -1,10 +1,10 @@
 """Seconds until a task is solved: the core by its recommended recipe, and PyTorch's three modules.
 
 Each PyTorch module gets its best of six ways, searched with seeds that are not those of the
-comparison: PyTorch's start or `gst.init_`, and Adam's rate; a candidate has half the time that a
-network of the comparison has. All see the same sequences, train on
-minibatches of the same size and are validated equally often. Seconds are CPU time of one core, of
-training and validation alike, until the validation accuracy passes 99 %.
+comparison: PyTorch's start or `gst.init_`, and Adam's rate. A candidate has half the time of a
+network of the comparison. All see the same sequences, train on minibatches of the same size and are
+validated equally often. Seconds are CPU time of one core, for training and validation, until the
+validation accuracy passes 99 %.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Drawn(TaskVariant):
 
 @dataclass
 class _Race:
-    """What has become of a network by now, and whether its time is over."""
+    """The progress of a network, and whether its time is over."""
 
     cap: float
     seconds: float | None = None

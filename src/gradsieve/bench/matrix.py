@@ -148,7 +148,7 @@ def measure_row(size: Dimensions, cores: int, turns: int, seconds: float, others
 
 
 def contenders(workload: Workload, others: bool = True) -> dict[str, Step]:
-    """Whatever can take part at this size: the core, and the libraries that are installed."""
+    """The steps of the core and of the installed libraries at this size."""
     from gradsieve.bench.own_steps import own_steps
 
     steps = own_steps(workload) if workload.size.cell == "tanh" else {}

@@ -1,4 +1,4 @@
-"""What was measured, kept in one JSON file, and shown as a page of tables in Markdown."""
+"""Measurements, kept in one JSON file and shown as a page of tables in Markdown."""
 
 from __future__ import annotations
 

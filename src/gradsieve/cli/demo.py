@@ -59,9 +59,9 @@ def demo(
 
     The symbols to remember come early, and the answer is asked for at the last step. Each network
     is trained twice by the recipe for own data, from the same initial weights on the same
-    minibatches: once with the sieve off and once with it on. Off is no straw man: the gradient is
-    scaled (RMSprop) and clipped, and the recurrent weights begin orthogonal. Ends with a table, one
-    sentence and a report.
+    minibatches: once with the sieve off and once with it on. Off keeps the rest of the recipe: the
+    gradient is scaled (RMSprop) and clipped, and the recurrent weights begin orthogonal. The
+    command ends with a table, one sentence and a report.
     """
     usual = QUICK if quick else WHOLE
     size = Size(length or usual.length, networks or usual.networks, epochs or usual.epochs)

@@ -22,7 +22,7 @@ from gradsieve.experiments.execute import progress_of
 
 
 class StudyProgress:
-    """On a terminal a bar for the study and one for each run; else a line now and then."""
+    """On a terminal a bar for the study and one for each run; elsewhere a line now and then."""
 
     def __init__(self, console: Console, name: str, folder: Path) -> None:
         self.console, self.name, self.folder = console, name, folder

@@ -1,4 +1,4 @@
-"""What every reader returns: sequences of any lengths with their targets, in raw units.
+"""`Sequences`, which every reader returns: of any lengths, with targets, in raw units.
 
 All values lie in one array, one row a time step, sequence after sequence; nothing is padded until
 a minibatch is made. `padded` aligns sequences at their end, which is how `gradsieve.flow` treats

@@ -1,4 +1,4 @@
-"""What a network's gradient does on its way back: slow Q, norm against lag, reach, saturation.
+"""A network's gradient on its way back: slow Q, norm against lag, reach, saturation.
 
 With data, the gradient is that of its targets, and `judge` says what it means. Without, the inputs
 are white noise in the units of the network and the targets are drawn at random: the numbers then
@@ -40,7 +40,7 @@ DELTAS = 1_000_000_000  # read for all lags together: bounds time
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found. A number that is not finite is None."""
+    """The findings of `diagnose`. A number that is not finite is None."""
 
     sequences: int
     steps: int  # of the longest

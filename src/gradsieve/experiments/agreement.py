@@ -56,7 +56,7 @@ class Agreement:
 
 
 class Predictions:
-    """Keeps what each estimator says of every twentieth update that a stepper makes."""
+    """Keeps each estimator's prediction of every twentieth update of a stepper."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[float, ...]] = []

@@ -66,7 +66,7 @@ class Ground:
 
     @property
     def arms(self) -> tuple[CellArm, ...]:
-        """The usual way from both starts, the recommended recipe, and what else the row has."""
+        """The usual way from both starts, the recommended recipe, and the row's rivals."""
         budget = dict(self.budget)
         rates = RATES if self.row.drawn or self.row.cell != CORE else DATA_RATES
         search = Candidates(rates, share=1, longest=self.longest, networks=2)

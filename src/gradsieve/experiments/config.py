@@ -45,7 +45,7 @@ class RunConfig:
         condition: the task, its length and convention.
         network: seed of the initial weights, the data and the order of minibatches.
         recipe: how the network begins and is trained.
-        baseline: what the study adds to the recipe, or None.
+        baseline: the study's addition to the recipe, or None.
         hidden: units of the network.
         cell: "tanh" trains a `gradsieve.SRN`; "nn.RNN", "nn.GRU" and "nn.LSTM" one of PyTorch's
             modules (`torch_run` says what the recipe means there).

@@ -65,7 +65,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class CellArm(Arm):
-    """An arm whose recipe has its own budget, for one cell of so many units."""
+    """An arm whose recipe has its own budget, for one cell of `hidden` units."""
 
     cell: str = CORE
     hidden: int = HIDDEN

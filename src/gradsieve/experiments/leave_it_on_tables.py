@@ -1,4 +1,4 @@
-"""What the study `leave-it-on` writes: a table of all rows, the same in short, and a figure."""
+"""The output of the study `leave-it-on`: a table of all rows, the same in short, and a figure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Line:
-    """What there is of one row: the networks of each arm, and the settings that were found."""
+    """One row so far: the networks of each arm, and the settings that its search found."""
 
     condition: Condition
     cell: str
@@ -90,7 +90,7 @@ class Line:
 
 
 def updates_to(row: Mapping[str, Any], goal: float) -> float:
-    """After how many updates a network's validation accuracy first reached the goal."""
+    """The updates after which a network's validation accuracy first reached the goal."""
     for updates, accuracy in row["curve"]:
         if accuracy >= goal:
             return float(updates)
@@ -180,7 +180,7 @@ def short_table(lines: Sequence[Line]) -> str:
 
 
 def verdict(difference: float, p: float) -> str:
-    """In a word what the pairs say; "open" is what too few of them leave.
+    """The verdict of the pairs in a word; "open" where there are too few of them.
 
     >>> verdict(0.2, 0.002), verdict(-0.2, 0.002), verdict(0.001, 1.0), verdict(0.2, 0.5)
     ('better', 'worse', 'level', 'open')
@@ -193,7 +193,7 @@ def verdict(difference: float, p: float) -> str:
 
 
 def write(name: str, lines: Sequence[Line], networks: int, output: Path) -> None:
-    """The tables and the figure of what has been run."""
+    """Write the tables and the figure of all rows so far."""
     run = sum(len(arm.rows) for line in lines for arm in line.arms.values())
     planned = networks * sum(len(line.names) for line in lines)
     text = (

@@ -1,4 +1,4 @@
-"""What a long sequence costs: time of an update and memory, up to 20 000 steps.
+"""The cost of a long sequence: time of an update and memory, up to 20 000 steps.
 
 Each length is measured in a process of its own, whose peak memory is then its own. The time is the
 least of several updates, as CPU time of one thread; the plain update and the recommended one take

@@ -1,4 +1,4 @@
-"""What trials measure of a trained network and of its run, by the name of the column."""
+"""Measures of a trained network and of its run, by the name of their column."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the studies train on, by name: tasks that are drawn, and data that ship inside packages.
+"""The studies' problems by name: tasks that are drawn, and data that ship inside packages.
 
-| name | what | from |
+| name | sequences | source |
 |---|---|---|
 | any of `gradsieve.tasks.NAMES` | drawn | |
 | `TASK, mixed lengths` | drawn, every sequence over its own length | `protocols` |
@@ -51,7 +51,7 @@ class FixedData:
 
     @property
     def constant_guess(self) -> float:
-        """What the most frequent class of the training part scores."""
+        """The score of the most frequent class of the training part."""
         guess = np.bincount(self.parts.train.t.ravel()).argmax()
         return float((self.parts.test.t == guess).mean())
 

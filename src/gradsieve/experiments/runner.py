@@ -27,7 +27,7 @@ from gradsieve.experiments.workers import worker_processes
 RETRIES = 3  # of a run by Ray
 CONNECT_SECONDS, HEALTH_SECONDS = 10, 60  # how long an address of Ray may take to answer
 KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
-# Told, now and then, which runs are in flight, of each at least once.
+# Called now and then with the runs in flight; it is given each run at least once.
 Watch = Callable[[Sequence[RunConfig]], None]
 Rows = Iterator[tuple[RunConfig, dict[str, Any]]]
 

@@ -1,6 +1,6 @@
 """Settings that are searched: tried on networks that no table reports, and then taken over.
 
-An arm's search has no larger budget than that of what it is compared with. A search run has a third
+An arm's search has no larger budget than its opponent's. A search run has a third
 of the epochs of a reported one, or all of them where a third ranks nothing. The best mean
 validation accuracy wins; of equals, the fewest updates, and then the lowest validation loss.
 """
@@ -120,7 +120,7 @@ def search_runs(
 def finished(
     store: Store, arm: Arm, condition: Condition, epochs: int, networks: int
 ) -> Found | None:
-    """What an arm's search says; None while a run of it is missing."""
+    """The result of an arm's search; None while one of its runs is missing."""
     search = arm.leader.searched
     if not isinstance(search, Candidates):
         return Found((), {})

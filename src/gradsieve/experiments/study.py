@@ -1,4 +1,4 @@
-"""What a study is: the runs that it needs, given what is known so far, and what it writes."""
+"""A study: the runs that it needs, given the rows so far, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LENGTHS = (100, 150)
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of a study: the whole by default."""
+    """The part of a study that is asked for; by default the whole."""
 
     tasks: tuple[str, ...] = ()
     lengths: tuple[int, ...] = ()
@@ -27,7 +27,7 @@ class Scope:
     def conditions(
         self, tasks: Sequence[str] = TASKS, lengths: Sequence[int] = LENGTHS
     ) -> list[Condition]:
-        """The study's own, or those asked for: every task at one length, then the next length."""
+        """The conditions asked for, or the study's own: all tasks at one length, then the next."""
         return [
             Condition(task, length)
             for length in sorted(self.lengths or lengths)
@@ -67,12 +67,12 @@ class Study:
     write: Write
     plan: Plan = nothing
     arms: tuple[Arm, ...] = ()
-    parts: tuple[str, ...] = ()  # what else than arms can be asked for
+    parts: tuple[str, ...] = ()  # names beside the arms that can be asked for
     tasks: tuple[str, ...] = TASKS
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What `--arms` may ask of this study."""
+        """The names that `--arms` may have for this study."""
         return (*(arm.name for arm in self.arms), *self.parts)
 
 
@@ -127,5 +127,5 @@ def with_searches(rows: Rows, runs: Sequence[RunConfig], scope: Scope) -> list[R
 
 
 def reported(configs: Sequence[RunConfig]) -> list[RunConfig]:
-    """Those of a plan that a table shows; the others belong to a search."""
+    """The runs of a plan that a table shows; the others belong to a search."""
     return [config for config in configs if config.network in REPORTED]

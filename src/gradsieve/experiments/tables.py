@@ -1,4 +1,4 @@
-"""The tables of a study as Markdown: what was run, what the paper says, what is missing."""
+"""The tables of a study as Markdown: the results, the paper's numbers, the missing networks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def by_condition(configs: Sequence[RunConfig], store: Store) -> dict[Condition, Arms]:
-    """What there is of a plan, by condition and then by arm."""
+    """The rows that a plan has so far, by condition and then by arm."""
     found: dict[Condition, dict[str, dict[int, Mapping[str, Any]]]] = {}
     for config in configs:
         row = store.get(config)
@@ -82,7 +82,7 @@ def column_of(found: Mapping[Condition, Arms], column: str) -> dict[str, dict[st
 def searches(
     arms: Sequence[Arm], conditions: Sequence[Condition], scope: Scope, store: Store
 ) -> Searches:
-    """What the search behind each arm found, where it is finished."""
+    """The result of each arm's search, where the search is finished."""
     known = {}
     for place in conditions:
         for arm in arms:
@@ -130,7 +130,7 @@ def solved(values: Sequence[float]) -> str:
 
 
 def _published(place: Condition, name: str, column: str) -> str:
-    """What the paper has in this place, if it has it."""
+    """The paper's numbers for this arm and condition, or a dash."""
     numbers = TABLE1.get((place.task, place.length), {})
     if place.convention != "author" or column != "test_accuracy" or name not in numbers:
         return "–"
@@ -155,9 +155,9 @@ def _tests(arm: ArmRows, other: ArmRows | None, column: str = "test_accuracy") -
 
 
 def hold_table(found: Mapping[Condition, Arms], pairs: Mapping[str, str], clipping: str) -> str:
-    """What `hold` is worth, in a line each: clipping, and what it is built on without and with it.
+    """The effect of `hold`, an arm a line: clipping, and the arm's recipe without and with `hold`.
 
-    Of each the mean accuracy, how many networks are above 99 %, and the median of their updates.
+    Cells have the mean accuracy, the number of networks above 99 %, and the median of updates.
     """
     head = ["task", "T", "built on", clipping, "without hold", "with hold",
             "p of hold: accuracy / updates"]  # fmt: skip
@@ -212,7 +212,7 @@ def equal_time_table(arms: Sequence[EqualTime]) -> str:
 
 
 def search_table(known: Searches) -> str:
-    """What the searches saw: mean validation accuracy of each candidate, and the choice."""
+    """The mean validation accuracy of each candidate of a search, and the choice."""
     own = {(place, leader): found for (place, _), (leader, found) in known.items()}
     lines = []
     for (place, leader), found in own.items():

@@ -47,7 +47,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Emulated:
-    """What a board did."""
+    """A run on a board."""
 
     board: Board
     outputs: Array  # (steps, O): the answer after every step

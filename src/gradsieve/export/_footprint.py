@@ -1,4 +1,4 @@
-"""What an exported network needs of a device."""
+"""The memory and the arithmetic that an exported network needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Footprint:
 
 
 def footprint(model: Model | Portable, weights: WeightFormat = "float32") -> Footprint:
-    """Count what the C header of this network takes."""
+    """Count the bytes and operations of this network's C header."""
     checked_weights(weights)
     network = portable(model)
     inputs, hidden, outputs = network.inputs, network.hidden, network.outputs_each

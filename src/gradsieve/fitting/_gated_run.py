@@ -1,4 +1,4 @@
-"""What begins and what ends the training of a gated network: values, without PyTorch."""
+"""A gated network before and after training, as values without PyTorch."""
 
 from __future__ import annotations
 

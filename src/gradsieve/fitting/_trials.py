@@ -1,6 +1,6 @@
 """Runs side by side: the short trials of the search, and the finals.
 
-A run depends on its own choice and the seed only, so it finds the same whatever runs beside it.
+A run depends on its own choice and the seed only, so other runs beside it do not change its result.
 Runs are compared by validation loss, which says more than accuracy where the validation part is
 small.
 """
@@ -27,7 +27,7 @@ OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its epoch
 
 @dataclass(frozen=True)
 class Choice:
-    """What a trial tries."""
+    """The settings of one trial."""
 
     start: str
     learning_rate: float
@@ -79,7 +79,7 @@ def choices(search: Search, recipe: Recipe) -> list[Choice]:
 
 @dataclass(frozen=True, eq=False)
 class Workshop:
-    """What all runs of one fit share."""
+    """The values that all runs of one fit share."""
 
     task: OwnTask
     recipe: Recipe

@@ -1,4 +1,4 @@
-"""What to try next, for a run that did not solve its task.
+"""Advice for a run that did not solve its task.
 
 Settings are named as `gradsieve.recipe` names them; on the command line `clip=1` is `--clip 1`.
 """

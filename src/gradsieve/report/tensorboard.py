@@ -76,7 +76,7 @@ class TensorBoardSink:
         self._writer.flush()
 
     def close(self) -> None:
-        """Write out what is still waiting."""
+        """Write out all events that still wait."""
         self._writer.close()
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class TensorBoardSink:
 
 
 def scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """What is known of an epoch, by TensorBoard's tags; what is not finite is left out."""
+    """The finite numbers of an epoch, by TensorBoard's tags."""
     yield from _known(record, TAGS)
     for reason, count in reasons(record).items():
         yield f"reasons/{reason}", float(count)

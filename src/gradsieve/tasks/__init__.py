@@ -1,4 +1,4 @@
-"""What to learn: problems whose answer lies far back in the sequence.
+"""Tasks: problems whose answer lies far back in the sequence.
 
 >>> from gradsieve import tasks
 >>> task = tasks.temporal_order(length=100)

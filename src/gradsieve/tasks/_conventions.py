@@ -1,4 +1,4 @@
-"""Whose version of a task: the three that published numbers were made with, and their lengths.
+"""The three versions of a task behind published numbers, and their lengths.
 
 The same task name stands for different sequences in different papers, so a score means nothing
 without its convention.

@@ -1,7 +1,7 @@
-"""What the sieve costs: a training step with and without it, for each kind of module.
+"""The cost of the sieve: a training step with and without it, for each kind of module.
 
-`gradsieve bench --torch` prints this table. Steps of all variants take turns, so that whatever else
-the machine does falls on all of them alike, and the median is taken.
+`gradsieve bench --torch` prints this table. Steps of all variants take turns, so that other work of
+the machine falls on all of them alike, and the median is taken.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Data:
-    """What one run learns from, is chosen by, and is finally tested on."""
+    """The training, validation and test sequences of one run."""
 
     train: Stacked
     validation: Stacked
@@ -114,7 +114,7 @@ class OwnSequences(Protocol):
 
 @runtime_checkable
 class AnyLength(Protocol):
-    """A task that is the same task over sequences of any length: what `stages` need."""
+    """A task that is the same task over sequences of any length, as `stages` need it."""
 
     def of_length(self, length: int) -> Problem: ...
 

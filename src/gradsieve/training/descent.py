@@ -81,7 +81,7 @@ class Descent:
         return True
 
     def leave_out(self, on_skip: OnSkip) -> None:
-        """What becomes of the velocity when an update is left out."""
+        """Keep, decay or reset the velocity, since an update is left out."""
         if on_skip == "reset":
             self.velocity = np.zeros_like(self.velocity)
         elif on_skip == "decay":

@@ -50,7 +50,7 @@ def cosine(net: SRN, gradient: Array, before: Array) -> float:
 def complete(
     policy: Policy, evidence: Evidence, flow: Flow, proposal: Array, descent: Descent
 ) -> tuple[Evidence, Weights | None]:
-    """What the decision depends on beside Q, and the slope that a correction goes along."""
+    """The evidence with all that the policy needs beside Q, and the slope of a correction."""
     sieve, need = policy.sieve, policy.need(evidence)
     if need is Need.CHANGE:
         update = flow.net.like(proposal)

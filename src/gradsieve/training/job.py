@@ -1,4 +1,4 @@
-"""What a run is given, and what it has found when it ends: values."""
+"""The values that a run is given and that it returns."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Stopped = Literal["epochs", "solved", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Job:
-    """What one run is, beside the network that it begins with.
+    """One run, without the network that it begins with.
 
     Attributes:
         task: what to learn.
         recipe: how.
         seed: decides the data and the order of the minibatches, not the initial weights.
         engine: "native" or "reference".
-        extension: what a study adds to a step.
-        about: what run.json says for people who compare runs: `label`, `network` (runs of the same
-            one are compared in pairs) and `drawn_by`, the seed by which the recipe's start drew it.
+        extension: a study's addition to a step.
+        about: entries of run.json for comparisons: `label`, `network` (runs of the same one are
+            compared in pairs) and `drawn_by`, the seed by which the recipe's start drew it.
     """
 
     task: Problem
@@ -46,7 +46,7 @@ class Job:
             raise InvalidArgument(f"seed is {self.seed!r}; it must be a whole number of at least 0")
 
     def described(self, net: SRN) -> dict[str, Any]:
-        """What decides a run's result, as JSON."""
+        """All that decides a run's result, as JSON."""
         task = self.task
         return {
             "format": FORMAT,
@@ -70,7 +70,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """What every finished run has, whichever library has trained it."""
+    """The fields of every finished run, whichever library has trained it."""
 
     validation_accuracy: float
     validation_loss: float
@@ -96,7 +96,7 @@ class Run(Finished):
 
     @property
     def corrections(self) -> Corrections:
-        """What the sieve did, e.g. "corrected 29 % of updates between 2,000 and 9,000"."""
+        """The sieve's work, e.g. "corrected 29 % of updates between 2,000 and 9,000"."""
         return corrections([self.history])
 
     def result(self) -> dict[str, Any]:

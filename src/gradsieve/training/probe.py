@@ -35,7 +35,7 @@ def lags(length: int, most: int = 48) -> Array:
 
 @dataclass(frozen=True)
 class Probe:
-    """What one look inside saw; see `probe`."""
+    """The result of `probe`."""
 
     lags: list[int]
     log10_norm: list[float | None]

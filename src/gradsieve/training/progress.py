@@ -1,4 +1,4 @@
-"""What a run counts: how far it is, and what happened since its last validation."""
+"""The counters of a run, and the outcomes since its last validation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Progress:
         return cls(**stored)
 
     def add(self, tally: Tally) -> None:
-        """Count what happened since the last validation."""
+        """Count the outcomes since the last validation."""
         verdicts = [outcome.verdict for outcome in tally.outcomes]
         self.updates += len(verdicts)
         self.kept += sum(verdict.keep for verdict in verdicts)
@@ -80,7 +80,7 @@ class Progress:
 
 @dataclass
 class Tally:
-    """What happened since the last validation."""
+    """The outcomes since the last validation."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 

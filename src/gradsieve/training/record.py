@@ -1,10 +1,10 @@
-"""The folder of a run: what it is, what happened, where it stands; whole after any crash.
+"""The folder of a run: its settings, history, checkpoint and result, whole after any crash.
 
-    run.json                what was asked, and with which versions
+    run.json                the task, the recipe and the versions
     history.jsonl           one JSON object per validation
     checkpoint.safetensors  weights, velocity, last gradient, best weights and counters at the last
                             checkpoint; the mean square of the gradients, where these are scaled by
-                            it; what the run goes back to, where it does that
+                            it; the weights of a roll-back, where the run has one
     initial.safetensors     the network before training
     network.safetensors     the best network by validation
     result.json             the outcome, once there is one
@@ -71,7 +71,7 @@ class Checkpoint:
 
 
 def versions() -> dict[str, str]:
-    """What computed a result."""
+    """The versions and the instruction set that compute a result."""
     return {
         "gradsieve": __version__,
         "numpy": np.__version__,
@@ -244,7 +244,7 @@ def _line(record: dict[str, Any]) -> bytes:
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:
-    """What a checkpoint says of where the run goes back to."""
+    """The refuge that a checkpoint holds."""
     kinds = {"seen": (int,), "loss": (int, float), "stage": (int, type(None)), "share": (float,)}
     typed = set(told) == set(kinds) and all(type(told[name]) in kinds[name] for name in kinds)
     if not (

@@ -23,7 +23,7 @@ Matrix = Literal["orthogonal", "identity"]
 
 @torch.no_grad()
 def init_(model: nn.Module, reach: int, recurrent: Matrix = "orthogonal") -> nn.Module:
-    """Give every nn.RNN, nn.GRU and nn.LSTM of a model a start that reaches so many steps back.
+    """Give every nn.RNN, nn.GRU and nn.LSTM of a model a start that reaches `reach` steps back.
 
     >>> import torch
     >>> model = init_(torch.nn.LSTM(3, 8), reach=200)
