@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_a_browser import CHARTS, choose, complaints, painted, serious, series, show, text, wait
+from in_a_browser import CHARTS, choose, complaints, painted, series, serious, show, text, wait
 from made_runs import write_run, write_study
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select

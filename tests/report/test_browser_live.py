@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_a_browser import complaints, serious, series, show, text, wait
+from in_a_browser import complaints, series, serious, show, text, wait
 from made_runs import write_run
 from selenium.webdriver.common.by import By
 
