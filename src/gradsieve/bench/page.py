@@ -13,6 +13,7 @@ from gradsieve.bench.accuracy import Attempt
 from gradsieve.bench.matrix import GROWTH, Row
 from gradsieve.errors import InvalidFile
 from gradsieve.files import write_atomically
+from gradsieve.text import table
 from gradsieve.training.record import versions
 
 # A heading, whose step is faster, and than whose.
@@ -98,12 +99,7 @@ def page(found: Findings) -> str:
         parts += ["## Growth", *(_growth(found.growth, varied) for varied in GROWTH)]
     if found.outcomes:
         parts += ["## Seconds until 99 % of the validation sequences are right", _outcomes(found)]
-    return "\n\n".join(parts) + "\n"
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def _ratio(row: Row, fast: str, than: str) -> str:

@@ -94,10 +94,11 @@ def _require_torch(what: str) -> None:
 
 def _bench_torch(quick: bool, output: Path | None, as_json: bool) -> None:
     _require_torch("bench --torch")
-    from gradsieve.torch import cost
+    from gradsieve.bench.module_costs import measure, table
+    from gradsieve.bench.workload import Dimensions
 
-    costs = cost.measure(repeats=5 if quick else 20)
-    numbers = json.dumps([vars(item) for item in costs], indent=1)
+    costs = measure(Dimensions("tanh", 100, 10, 100), turns=5 if quick else 20)
+    numbers = json.dumps([cost.as_dict() for cost in costs], indent=1)
     if output is not None:
         write_atomically(output, numbers + "\n")
-    print(numbers if as_json else cost.table(costs))
+    print(numbers if as_json else table(costs))
