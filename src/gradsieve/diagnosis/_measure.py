@@ -28,8 +28,8 @@ from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.sieve import Sieve
 from gradsieve.training.corrections import finite
+from gradsieve.training.probe import SATURATED
 
-SATURATED = 0.9
 SEQUENCES = 200
 STATES = 20_000_000  # of all units, steps and sequences together: bounds memory
 SHORT = 0.1  # share of sequences that may be too short for the horizon

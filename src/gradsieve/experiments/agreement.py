@@ -26,12 +26,12 @@ from gradsieve.experiments.figures import BLUE, ORANGE, STYLE, save
 from gradsieve.experiments.search import Arm
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study
-from gradsieve.experiments.tables import table
 from gradsieve.experiments.ways import CLIPPED
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.flow import propagate
 from gradsieve.network import SRN, Array
+from gradsieve.text import table
 from gradsieve.training import Extension, Outcome, Stepper
 from gradsieve.training.run import run_one
 

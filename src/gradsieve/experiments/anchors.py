@@ -33,10 +33,10 @@ from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
 from gradsieve.experiments.search import Candidates, each
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Rows, Scope, Study, in_rounds, with_searches
-from gradsieve.experiments.tables import table
 from gradsieve.files import write_atomically
 from gradsieve.recipe import Recipe
 from gradsieve.recipe.optimiser import AUTO
+from gradsieve.text import table
 
 NAME = "anchors"
 LENGTH_COST = "length as cost"

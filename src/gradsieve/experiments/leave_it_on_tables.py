@@ -15,8 +15,9 @@ from gradsieve.experiments.search import Arm, Found, finished
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
-from gradsieve.experiments.tables import ArmRows, said, solved, table
+from gradsieve.experiments.tables import ArmRows, said, solved
 from gradsieve.files import write_atomically
+from gradsieve.text import table
 
 GOAL = 0.99
 EXPLAINED = (

@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from gradsieve import recipes, tasks
 from gradsieve.experiments.figures import BLUE, GREEN, RED, STYLE, save
 from gradsieve.experiments.study import Places
-from gradsieve.experiments.tables import table
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN
+from gradsieve.text import table
 from gradsieve.training import Stepper
 
 LENGTHS = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)

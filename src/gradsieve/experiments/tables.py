@@ -15,6 +15,7 @@ from gradsieve.experiments.search import Settings as Tried
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
+from gradsieve.text import table
 
 Opponent = Callable[[str], str | None]  # the name of the arm that an arm is compared with
 Searches = Mapping[tuple[Condition, str], tuple[str, Found]]  # by arm: its leader, what it found
@@ -43,18 +44,6 @@ class ArmRows:
 
 
 Arms = dict[str, ArmRows]
-
-
-def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    >>> print(table(["task", "T"], [["adding", "100"]]), end="")
-    | task | T |
-    |---|---|
-    | adding | 100 |
-    """
-    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
-    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]]) + "\n"
 
 
 def by_condition(configs: Sequence[RunConfig], store: Store) -> dict[Condition, Arms]:
