@@ -4,6 +4,9 @@ A `GradsieveError` names the argument or file, what it was and what it may be, i
 printable text. The command line prints its message without a traceback and exits with 2.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from gradsieve.text import one_line
 
 
@@ -27,3 +30,12 @@ class MissingExtra(GradsieveError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an extra: pip install 'gradsieve[{extra}]'")
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """Where the imports of an optional feature stand: one that fails is a `MissingExtra`."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(feature, extra) from error

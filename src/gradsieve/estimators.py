@@ -17,20 +17,18 @@ from typing import Any, Self
 import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
-from gradsieve.errors import InvalidArgument, MissingExtra
+from gradsieve.errors import InvalidArgument, needs_extra
 from gradsieve.fitting import NO_SEARCH, Fitted, Search, cells, own_recipe
 from gradsieve.fitting import fit as fit_sequences
 from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.recipe import Recipe
 
-try:
+with needs_extra("gradsieve.estimators", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
-except ImportError as error:
-    raise MissingExtra("gradsieve.estimators", "sklearn") from error
 
 LARGEST_SEED = 2**31 - 1
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gradsieve.cli.console import Console
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 from gradsieve.files import write_atomically
 
 
@@ -86,10 +86,8 @@ def bench(
 
 
 def _require_torch(what: str) -> None:
-    try:
+    with needs_extra(what, "torch"):
         import gradsieve.torch  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(what, "torch") from error
 
 
 def _bench_torch(quick: bool, output: Path | None, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from gradsieve.data._long_form import LONGEST_NAME, LongForm, Rows, rows_at_once
 from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
-from gradsieve.errors import InvalidFile, MissingExtra
+from gradsieve.errors import InvalidFile, needs_extra
 from gradsieve.network import Array
 
 
@@ -30,11 +30,9 @@ def read_parquet(
     max_values: int,
     preparation: Preparation = Preparation(),
 ) -> Sequences:
-    try:
+    with needs_extra("reading Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("reading Parquet", "parquet") from error
     try:
         schema = pq.read_schema(path)
         columns = columns.resolved(str(path), schema.names)

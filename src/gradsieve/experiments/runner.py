@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute, remove_checkpoint
 from gradsieve.experiments.store import Store
@@ -82,10 +82,8 @@ def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
 
 
 def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Watch) -> Rows:
-    try:
+    with needs_extra("--ray", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtra("--ray", "ray") from error
     local = address == "local"
     started_here = not ray.is_initialized()
     if started_here:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument, MissingExtra
+from gradsieve.errors import InvalidArgument, needs_extra
 from gradsieve.export._footprint import WeightFormat, checked_weights, is_identity
 from gradsieve.export._int8 import Int8Rows
 from gradsieve.export._portable import Cell, Layer, Portable, portable
@@ -56,10 +56,8 @@ def to_onnx(
         weights: "int8" holds matrices in eight bits with a scale a row; arithmetic stays float32.
         streaming: one step at a time, with the state as input and output.
     """
-    try:
+    with needs_extra("exporting to ONNX", "onnx"):
         import onnx
-    except ImportError as error:
-        raise MissingExtra("exporting to ONNX", "onnx") from error
     checked_weights(weights)
     network = portable(model)
     if streaming and lengths:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gradsieve.data import Parts, Scaling, Sequences, check_trainable, filled, split
 from gradsieve.diagnosis import Diagnosis, diagnose
-from gradsieve.errors import GradsieveError, InvalidArgument, MissingExtra
+from gradsieve.errors import GradsieveError, InvalidArgument, needs_extra
 from gradsieve.export import Portable
 from gradsieve.fitting._gated_run import GatedRun
 from gradsieve.fitting._interval import Score, score
@@ -125,10 +125,8 @@ def _threads(search: Search) -> AbstractContextManager[None]:
     """One thread for each network that PyTorch trains; an error where there is no PyTorch."""
     if set(search.cells) == {"tanh"}:
         return nullcontext()
-    try:
+    with needs_extra("training gru and lstm cells", "torch"):
         from gradsieve.fitting._gated_parts import one_thread
-    except ImportError as error:
-        raise MissingExtra("training gru and lstm cells", "torch") from error
     return one_thread()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.training.corrections import finite, reasons
 
 # TensorBoard groups by what stands before the slash.
@@ -47,11 +47,9 @@ class TensorBoardSink:
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with needs_extra("TensorBoard output", "tensorboard"):
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            raise MissingExtra("TensorBoard output", "tensorboard") from error
         self._event, self._session = event_pb2.Event, event_pb2.SessionLog
         self._summary = summary_pb2.Summary
         try:

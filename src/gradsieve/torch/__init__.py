@@ -7,12 +7,10 @@
 See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
 """
 
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 
-try:
+with needs_extra("gradsieve.torch", "torch"):
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise MissingExtra("gradsieve.torch", "torch") from error
 
 from gradsieve.torch.applying.clipping import Clip
 from gradsieve.torch.applying.optimizer import Sieve
