@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.flow import Derivative, Flow, Measure, Norms, checked_horizon, propagate
 from gradsieve.network import Array, Weights
 
 Estimator = Literal["full", "frozen", "measured"]
+ESTIMATORS = get_args(Estimator)
 
 SMALLEST = math.ulp(0.0)
 LARGEST_LOG = 700.0  # of which a float still has the exponential
@@ -59,7 +60,7 @@ def norm_change(
         raise InvalidArgument(f"update is {update!r}; it must fit the network, {flow.net!r}")
     flow = flow.of_last_step()
     horizon = checked_horizon(flow.length, horizon)
-    if checked(estimator) == "measured":
+    if one_of("estimator", estimator, ESTIMATORS) == "measured":
         return _measured(flow, update, horizon)
     return summarise(flow.norms(update, horizon, estimator))  # type: ignore[arg-type]
 
@@ -92,8 +93,7 @@ def q_factor(flow: Flow, horizon: int | None = None) -> float:
 
 def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> Weights:
     """The full derivative of Q, or of S, by every weight of the network."""
-    if of not in ("Q", "S"):
-        raise InvalidArgument(f"of is {of!r}; it may be 'Q' or 'S'")
+    one_of("of", of, ("Q", "S"))
     flow = flow.of_last_step()
     horizon = checked_horizon(flow.length, horizon)
     gradient = flow.norm_gradient(horizon, of, "full")
@@ -145,20 +145,13 @@ def example_contributions(
     """
     last = flow.of_last_step()
     horizon = checked_horizon(last.length, horizon)
-    derivative: Derivative = "frozen" if checked(estimator) == "frozen" else "full"
+    one_of("estimator", estimator, ESTIMATORS)
+    derivative: Derivative = "frozen" if estimator == "frozen" else "full"
     direction = last.norm_gradient(horizon, "S", derivative)
     scaled = -learning_rate * flow.example_products(direction)
     exponent = 2 * _far_exponent(last, horizon)
     true = np.ldexp(scaled, exponent)
     return np.where((true == 0) & (scaled != 0), np.copysign(SMALLEST, scaled), true)
-
-
-def checked(estimator: str) -> Estimator:
-    if estimator not in ("full", "frozen", "measured"):
-        raise InvalidArgument(
-            f"estimator is {estimator!r}; it may be 'full', 'frozen' or 'measured'"
-        )
-    return estimator  # type: ignore[return-value]
 
 
 def summarise(norms: Norms) -> NormChange:

@@ -4,8 +4,9 @@ A `GradsieveError` names the argument or file, what it was and what it may be, i
 printable text. The command line prints its message without a traceback and exits with 2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from gradsieve.text import one_line
 
@@ -39,3 +40,16 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtra(feature, extra) from error
+
+
+def one_of(argument: str, value: Any, known: Iterable[Any]) -> Any:
+    """The value, or an `InvalidArgument` that lists the values that the argument may have.
+
+    >>> one_of("board", "arm", ("arm", "riscv"))
+    'arm'
+    """
+    choices = tuple(known)
+    if value in choices:
+        return value
+    *others, last = map(repr, choices)
+    raise InvalidArgument(f"{argument} is {value!r}; it may be {', '.join(others)} or {last}")

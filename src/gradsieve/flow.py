@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from gradsieve import kernel, reference
 from gradsieve.engine import Derivative, Engine, Flow, Measure, Norms
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.network import SRN, Array
 
 __all__ = [
@@ -91,9 +91,7 @@ def predict(
 
 
 def checked_engine(engine: str) -> Engine:
-    if engine not in FLOWS:
-        raise InvalidArgument(f"engine is {engine!r}; it may be 'native' or 'reference'")
-    return engine  # type: ignore[return-value]
+    return one_of("engine", engine, FLOWS)  # type: ignore[no-any-return]
 
 
 def checked_batch(

@@ -17,7 +17,7 @@ from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
 from gradsieve.data._ts import read_ts
-from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.errors import InvalidArgument, InvalidFile, one_of
 
 ENDINGS = (".npz", ".csv", ".tsv", ".parquet", ".pq", ".ts")
 MAX_VALUES = 100_000_000  # 0.8 GB of float64; reading takes about three times as much at its peak
@@ -44,8 +44,7 @@ def read(
     """
     file = Path(path)
     for name, value, known in (("kind", kind, KindChoice), ("per", per, PerChoice)):
-        if value not in get_args(known):
-            raise InvalidArgument(f"{name} is {value!r}; it may be {', '.join(get_args(known))}")
+        one_of(name, value, get_args(known))
     _check(file)
     ending, prepared = file.suffix.lower(), preparation or Preparation()
     if ending == ".ts" and per == "step":

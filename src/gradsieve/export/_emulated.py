@@ -14,12 +14,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
-from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.errors import GradsieveError, InvalidArgument, one_of
 from gradsieve.export._c import to_c
 from gradsieve.export._footprint import WeightFormat, footprint
 from gradsieve.export._int8 import quantised
@@ -66,9 +66,7 @@ def emulated(
 
     Without data it runs on noise in the units of the scaling. Its answers must be those of Python.
     """
-    if board not in MACHINES:
-        choices = ", ".join(get_args(Board))
-        raise InvalidArgument(f"board is {board!r}; it may be {choices}")
+    one_of("board", board, MACHINES)
     for tool in (GCC, QEMU, SIZE):
         if shutil.which(tool) is None:
             raise InvalidArgument(

@@ -22,7 +22,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from gradsieve.data import Missing, Sequences, filled
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.files import write_atomically
 from gradsieve.model import PREDICTED_AT_ONCE, Answers, Model
 from gradsieve.network import Array, Output
@@ -69,9 +69,7 @@ class Portable(Answers):
     output: Output
 
     def __post_init__(self) -> None:
-        if self.cell not in get_args(Cell):
-            choices = ", ".join(map(repr, get_args(Cell)))
-            raise InvalidArgument(f"cell is {self.cell!r}; it may be {choices}")
+        one_of("cell", self.cell, get_args(Cell))
         inputs = self.inputs
         for number, layer in enumerate(self.layers):
             rows = GATES[self.cell] * self.hidden
