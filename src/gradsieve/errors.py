@@ -23,7 +23,7 @@ class InvalidArgument(GradsieveError, ValueError):
 
 
 class InvalidFile(GradsieveError, ValueError):
-    """A file is not what it should be: foreign, truncated, damaged or unreadable."""
+    """A file is foreign, truncated, damaged or unreadable."""
 
 
 class MissingExtra(GradsieveError, ImportError):

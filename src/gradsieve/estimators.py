@@ -34,7 +34,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both estimators do with X, and how they train."""
+    """The treatment of X and the training, for both estimators."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class SRNClassifier(ClassifierMixin, _SRNEstimator):  # type: ignore[misc]
 
     Parameters:
         recipe: how networks begin and are trained; `gradsieve.fitting.own_recipe()` by default.
-        search: what is chosen by the validation part; see `gradsieve.fitting.fit`.
+        search: the choices that the validation part makes; see `gradsieve.fitting.fit`.
         hidden: units of the network; by the number of cases by default.
         learning_rate: in place of those that the search tries.
         sieve: a policy or "off", in place of the recipe's.

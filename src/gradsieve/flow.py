@@ -1,8 +1,8 @@
 """Forward and backward through time: a minibatch in, its `Flow` out.
 
-`backpropagate` checks its arguments once, for every engine, and returns the `Flow` that the engine
-found: states, deltas and gradient. `gradsieve.change` asks a flow what an update would do to its
-far gradient. Shapes are those of `gradsieve.engine`.
+`backpropagate` checks its arguments once, for every engine, and returns the engine's `Flow`:
+states, deltas and gradient. `gradsieve.change` asks a flow for the effect of an update on its far
+gradient. Shapes are those of `gradsieve.engine`.
 """
 
 from __future__ import annotations

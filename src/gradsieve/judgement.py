@@ -3,7 +3,7 @@
 `judge` takes plain numbers, so that every part of the package can call it: slow Q and the reach of
 each layer, its saturation and, where they are known, the loss and the loss of a constant guess. It
 answers with symptoms, the evidence for them, and advice. The range of slow Q is that of
-the sieve's policy, so a diagnosis calls vanishing exactly what the sieve would correct.
+the sieve's policy, so a diagnosis says "vanishing" exactly where the sieve would correct.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _of_layer(layer: LayerReading, q_range: tuple[float, float]) -> list[tuple[S
 
 
 def _advice(symptoms: tuple[Symptom, ...], corrected: bool) -> tuple[Advice, ...]:
-    """What to try next: the first cause decides, and a guess in range has none in the gradient."""
+    """The advice: the first cause decides, and a guess in range has no cause in the gradient."""
     if Symptom.NO_GRADIENT in symptoms:
         return (Advice.CONNECT,)
     advice = []

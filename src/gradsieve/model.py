@@ -216,7 +216,7 @@ def _named_from(saved: dict[str, Any], inputs: int, outputs: int, output: Output
 
 
 def r_squared(outputs: Array, targets: Array) -> float:
-    """1 − squared error over squared spread, mean over targets; 0 is what a constant scores.
+    """1 − squared error over squared spread, mean over targets; a constant scores 0.
 
     Both are in units of the largest target, so that no square overflows or vanishes. A target that
     never changes scores 1 where the outputs meet it, otherwise 0.

@@ -52,7 +52,7 @@ class Rule:
         )
 
     def __str__(self) -> str:
-        """What it may be, in words: "a number above 0 and at most 1, or None"."""
+        """The allowed values in words: "a number above 0 and at most 1, or None"."""
         if self.choices:
             said = ", ".join(map(repr, self.choices))
         elif self.shape:

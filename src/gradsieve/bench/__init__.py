@@ -2,5 +2,5 @@
 
 `matrix` measures steps of many sizes, `accuracy` the seconds until a task is solved; `page` and
 `picture` show both. `timing` takes turns and forms ratios. Absolute times move with the machine;
-ratios taken in one run are what counts.
+only ratios taken in one run count.
 """

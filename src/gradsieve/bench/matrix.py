@@ -141,7 +141,7 @@ def measure_row(size: Dimensions, cores: int, turns: int, seconds: float, others
         turns,
         seconds,
         every_turn=lambda: peaks.append(fma_peak(0.02) / 1e9),
-        # On several cores it counts when all are done; on one, what else it did does not.
+        # Wall time on several cores, which counts until all are done; CPU time on one.
         clock=time.process_time if cores == 1 else time.perf_counter,
     )
     return Row(size, cores, taken, Timing(tuple(peaks)))

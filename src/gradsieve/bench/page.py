@@ -58,7 +58,7 @@ class Findings:
 
     @classmethod
     def read(cls, path: Path) -> Findings:
-        """What the file holds, or nothing where there is none."""
+        """The findings in the file, or none where there is no file."""
         if not path.exists():
             return cls()
         try:
@@ -134,7 +134,7 @@ def _ratios(rows: list[Row], columns: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _growth(rows: list[Row], varied: str) -> str:
-    """Milliseconds of a plain step, and what a corrected one takes, as one size grows."""
+    """Milliseconds of a plain step, and the ratio of a corrected one, as one size grows."""
     of_size: Callable[[Row], int] = lambda row: getattr(row.size, varied)  # noqa: E731
     middle = {"length": 100, "hidden": 100, "batch": 10}
     others = [name for name in middle if name != varied]

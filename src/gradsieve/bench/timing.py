@@ -1,7 +1,7 @@
 """Timing that a busy machine does not spoil: contenders take turns, ratios are per turn.
 
 A turn's time of a step is that of its fastest call. On one core that is CPU time of the process:
-what else runs on the core meanwhile does not count, and falls on all contenders alike.
+other work on the core does not count, and disturbs all contenders alike.
 """
 
 from __future__ import annotations

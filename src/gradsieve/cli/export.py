@@ -159,5 +159,5 @@ def _cost(facts: dict[str, Any]) -> str:
             f"{facts['exported_score']:.4f}."
         )
     if facts["weights"] == "int8":
-        return " What int8 costs in accuracy is not known: give --data to measure it."
+        return " The loss of accuracy by int8 is not known: give --data to measure it."
     return ""

@@ -64,9 +64,7 @@ def fit(
     kind: Annotated[
         str, typer.Option(help="Kind of the targets: auto, classification or regression.")
     ] = "auto",
-    per: Annotated[
-        str, typer.Option(help="What each target belongs to: auto, series or step.")
-    ] = "auto",
+    per: Annotated[str, typer.Option(help="Owner of a target: auto, series or step.")] = "auto",
     *,
     table: Table,
     missing: Annotated[

@@ -27,7 +27,7 @@ THIS_CLUSTER = "auto"  # the Ray instance that runs on this machine
 
 
 class Name(StrEnum):
-    """What can be asked for: a study of `gradsieve.experiments.studies`, or all of them."""
+    """A study of `gradsieve.experiments.studies`, or all of them."""
 
     figure1 = "figure1"
     figure2 = "figure2"
@@ -132,7 +132,7 @@ def reproduce(
     places = Places(folder, output or folder / "results", jobs or os.cpu_count() or 1)
     if ray is not None:
         console.print(f"Looking for Ray ({ray}) …")
-    # What there is can be written while another process still computes.
+    # The stored rows can be written while another process still computes.
     with nullcontext() if write_only else sole_writer(folder):
         for one in chosen:
             if not write_only:

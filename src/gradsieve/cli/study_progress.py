@@ -50,7 +50,7 @@ class StudyProgress:
         """A new batch of runs, in this order."""
         self._order = [config.key for config in missing]
         self._costs = [config.cost for config in missing]
-        # What an earlier session computed of them took no time of this one.
+        # Epochs that an earlier session computed took no time of this one.
         self._had = [self._computed(config) for config in missing]
         self._begun = time.monotonic()
 

@@ -56,8 +56,8 @@ def train(
 
     [bold]gradsieve train temporal_order --length 50 --epochs 40 -o runs/first[/bold]
 
-    The settings are those of the recommended recipe; each option replaces one. Ctrl-C ends the run
-    with what it has, and the same command goes on from there.
+    The settings are those of the recommended recipe; each option replaces one. Ctrl-C ends the
+    run with its best network so far, and the same command goes on from there.
     """
     problem = tasks.by_name(task, length, convention)  # type: ignore[arg-type]
     about: dict[str, Any] = {"network": seed}

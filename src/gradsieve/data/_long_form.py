@@ -2,7 +2,7 @@
 
 `LongForm` takes rows in chunks from a CSV or Parquet reader, checks each as it comes (so that an
 error names the row) and builds the sequences. Rows of different series may be interleaved; within
-a series time must increase strictly and by equal steps, or `Preparation` says what to do.
+a series time must increase strictly and by equal steps, or as `Preparation` allows.
 Time orders rows and is not an input.
 """
 

@@ -55,7 +55,7 @@ def read(
             "the values in"
         )
     try:
-        with np.errstate(all="ignore"):  # what is not finite is refused by row and column
+        with np.errstate(all="ignore"):  # values that are not finite are refused by row and column
             data = _read(file, kind, per, columns or Columns(), max_values, prepared)
     except MemoryError as error:
         raise InvalidFile(f"{file}: needs more memory than there is; split it") from error

@@ -1,8 +1,8 @@
 """A network's gradient on its way back: slow Q, norm against lag, reach, saturation.
 
-With data, the gradient is that of its targets, and `judge` says what it means. Without, the inputs
+With data, the gradient is that of its targets, and `judge` interprets it. Without data, the inputs
 are white noise in the units of the network and the targets are drawn at random: the numbers then
-speak of the network alone, and nothing is judged.
+describe the network alone, and nothing is judged.
 
 *Reach* is the longest lag h at which slow Q(h) is not above its range: how far back the part of the
 gradient that keeps its direction still counts. It is the measure that the sieve acts by.

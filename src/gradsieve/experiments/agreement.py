@@ -2,7 +2,7 @@
 
 A network is trained as usual. In every twentieth update each estimator predicts the change of
 ln‖δ(T−h)‖ by that update, and the same minibatch is run again after it. The estimator "measured" is
-that second run, so it is the truth here, and what the others are compared with.
+that second run, so it is the truth here, with which the others are compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """On the field's own ground: others' protocols, with the recommended recipe and the usual way.
 
-Each section has the rows of one protocol. What others published stands beside them (`published`);
-where an arm has not been run, the table says so. `length_cost` measures what a long sequence costs.
+Each section has the rows of one protocol. Published figures stand beside them (`published`);
+where an arm has not been run, the table says so. `length_cost` measures the cost of long sequences.
 """
 
 from __future__ import annotations

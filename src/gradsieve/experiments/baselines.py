@@ -4,7 +4,7 @@
 |--------------|-------------------------------------------------------------------------|
 | `random`     | leaves out minibatches at random: skipping by itself, unguided          |
 | `regularise` | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)           |
-| `listing`    | Algorithm 1 as printed: keeps what the paper's text leaves out          |
+| `listing`    | Algorithm 1 as printed: keeps updates that the paper's text leaves out  |
 | `delta variance` | a penalty on the variance of ln‖δ(n)‖ over time                     |
 """
 

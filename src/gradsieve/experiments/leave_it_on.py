@@ -4,7 +4,7 @@ A row is a problem of a length and a cell. In the core "the usual way" is the ne
 it has, RMS scaling with momentum and clipping, from the spread that PyTorch's start has; around
 PyTorch's modules it is Adam itself. Its rate is searched over whole runs, on networks that no table
 reports. `recommended` is `gradsieve.recipes.recommended()` as it is, without any search; on data
-sets it is `gradsieve.recipes.own_data()`, which differs by what only drawn tasks allow.
+sets it is `gradsieve.recipes.own_data()`, which lacks the parts that only drawn tasks allow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDS = (2, 5, len(REPORTED))  # networks: every row has two before one has thr
 
 @dataclass(frozen=True)
 class TableRow:
-    """A line of the table: what is learned, by which cell."""
+    """A line of the table: a problem and the cell that learns it."""
 
     condition: Condition
     cell: str = CORE

@@ -65,7 +65,7 @@ def peak_megabytes() -> float:
 
 
 def write(places: Places) -> None:
-    """Measure what the folder does not hold yet; write a table and a figure."""
+    """Measure the lengths that the folder lacks; write a table and a figure."""
     path = places.folder / "length-cost.json"
     found: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     for length in LENGTHS[len(found) :]:

@@ -1,6 +1,6 @@
 """Records of version 0.1, whose configurations were a method's name and a flat list of options.
 
-The only file that knows how they were written, and what their arms were called.
+The only file that knows their form, and the names of their arms.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
                         row = future.result()
                         yield running.pop(future), row
             except BrokenProcessPool:
-                # A worker was killed. What was in flight goes on from its checkpoints.
+                # A worker was killed. The runs in flight go on from their checkpoints.
                 for config in running.values():
                     _count_attempt(attempts, config)
                 waiting = [*running.values(), *waiting]

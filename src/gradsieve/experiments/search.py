@@ -59,10 +59,10 @@ class Arm:
     """One way to train, in every condition of a study.
 
     Attributes:
-        name: what tables call it.
-        recipe: how it trains, but for the budget and what is searched.
+        name: its name in tables.
+        recipe: how it trains, without the budget and the searched settings.
         searched: its own search, or the arm whose search it takes its settings from.
-        baseline: what it adds to the recipe.
+        baseline: its addition to the recipe.
         beside: name of the arm that differs from this one by its sieve alone.
     """
 
@@ -89,7 +89,7 @@ class Found:
 
     accuracies: tuple[tuple[Settings, float], ...]
     settings: Settings
-    guess: float = 0.0  # what a constant guess scores
+    guess: float = 0.0  # the score of a constant guess
 
     @property
     def by_chance(self) -> bool:

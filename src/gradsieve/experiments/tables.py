@@ -18,7 +18,7 @@ from gradsieve.experiments.study import Scope
 from gradsieve.text import table
 
 Opponent = Callable[[str], str | None]  # the name of the arm that an arm is compared with
-Searches = Mapping[tuple[Condition, str], tuple[str, Found]]  # by arm: its leader, what it found
+Searches = Mapping[tuple[Condition, str], tuple[str, Found]]  # by arm: its leader and the finding
 
 
 @dataclass(frozen=True)

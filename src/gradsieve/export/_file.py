@@ -34,7 +34,7 @@ def load_model(path: str | os.PathLike[str]) -> Model | Portable:
 
 
 def _format(path: str | os.PathLike[str]) -> str | None:
-    """What the file calls its format; None where it says nothing, or is no such file."""
+    """The format that the file names; None where it names none, or is no such file."""
     try:
         check_file(path)
         with safe_open(os.fspath(path), framework="np") as file:

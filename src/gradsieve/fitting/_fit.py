@@ -68,7 +68,7 @@ def fit(
         test: the share of the series that the network is finally tested on, 0 for none; or test
             sequences of their own.
         validation: the share of the series that choose the network.
-        name: what the report calls the task.
+        name: the task's name in the report.
         seed: decides split, initial weights and order.
         folder: where the final runs are recorded.
         on_record: called with the name of a run (all trials have one), how many epochs it has,

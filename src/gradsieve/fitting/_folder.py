@@ -1,6 +1,6 @@
 """The folder that `gradsieve fit` writes, as a whole or not at all.
 
-network.safetensors   the model: weights, scaling, names; what diagnose and export take
+network.safetensors   the model: weights, scaling, names; diagnose and export read it
 fit.json              the outcome, and every choice that led to it
 report.html           how the training went
 diagnosis.png         how far back the network learns

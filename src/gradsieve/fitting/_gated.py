@@ -2,7 +2,7 @@
 
 The layer is `gradsieve.torch`'s GRU or LSTM, Adam takes the steps, and `gradsieve.torch.Sieve`
 stands around it as the recipe says. The recipe's `learning_rate`, `momentum` and `rms_decay` are
-Adam's rate and its two betas; `clip`, schedule, budget and sieve mean what they mean for tanh
+Adam's rate and its two betas; `clip`, schedule, budget and sieve mean the same as for tanh
 units. A step's loss is the mean over its minibatch. Only this file and `_gated_parts` import
 PyTorch.
 """

@@ -68,14 +68,14 @@ class Pace:
         took: dict[str, float] = {}
         for choice in choices(search, work.recipe):
             if choice.cell not in took:
-                one.run(choice, epochs=1, name="timing")  # loads what the cell needs
+                one.run(choice, epochs=1, name="timing")  # loads the cell's libraries
                 began = clock()
                 short.run(choice, epochs=1, name="timing")
                 took[choice.cell] = max(clock() - began, 1e-6) * iterations / few
         return cls(took, deadline, clock)
 
     def searching(self, search: Search, work: Workshop) -> tuple[Search, list[Choice]]:
-        """The search that fits into its share of the time, and what it tries.
+        """The search that fits into its share of the time, and its choices.
 
         Where not all choices fit, a random subset of them is tried (Bergstra and Bengio 2012), with
         one of each cell at least.

@@ -30,7 +30,7 @@ RENAMED = {  # settings by their names in version 0.1
     "rate_by_length": "rate_power",
     "batch_by_length": "batch_power",
 }
-OFF = "off"  # what a recipe without a sieve is called
+OFF = "off"  # the name of a recipe without a sieve
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ def _variants(runs: Sequence[RecordedRun]) -> tuple[Variant, ...]:
             said = ", ".join(f"{name} {written(_value(run, name))}" for name in names)
             by_values.setdefault(f"{label} ({said})" if said else label, []).append(run)
         variants += [Variant(name, tuple(members)) for name, members in by_values.items()]
-    # Without a sieve first: that is what the others are compared with.
+    # Without a sieve first: the others are compared with it.
     return tuple(sorted(variants, key=lambda variant: variant.sieved))
 
 

@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a line every second would bury what the terminal shows."""
+        """Nothing: a line every second would bury the terminal's other lines."""
 
 
 class _Server(ThreadingHTTPServer):

@@ -141,7 +141,7 @@ def security_policy(scripts: Sequence[str], live: bool) -> str:
 
 
 def _script(text: str) -> str:
-    """Our own or the library's code: it must not hold what would end its element."""
+    """Our own or the library's code, which must not hold the end of its element."""
     if "</script" in text.lower():
         raise AssertionError("an embedded script contains </script")
     return text

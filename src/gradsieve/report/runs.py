@@ -30,7 +30,7 @@ class RecordedRun:
     """One network's training, as its folder tells it."""
 
     folder: Path
-    about: Mapping[str, Any]  # what run.json says beside the recipe
+    about: Mapping[str, Any]  # the entries of run.json beside the recipe
     recipe: Recipe
     epochs: tuple[Mapping[str, Any], ...]  # by epoch number, each once
     result: Mapping[str, Any] | None = None  # None while it is not finished

@@ -14,7 +14,7 @@ from typing import Any, Self
 from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.training.corrections import finite, reasons
 
-# TensorBoard groups by what stands before the slash.
+# TensorBoard groups by the word before the slash.
 TAGS = {
     "loss": "loss/training",
     "validation_loss": "loss/validation",
@@ -42,8 +42,8 @@ PROBE_TAGS = {
 class TensorBoardSink:
     """Takes each record of a run's history as it comes; the step is the epoch.
 
-    A run that goes on from its checkpoint opens a new event file; TensorBoard then drops what the
-    old one had from that epoch on.
+    A run that goes on from its checkpoint opens a new event file; TensorBoard then drops the old
+    one's events from that epoch on.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,7 +70,7 @@ class TensorBoardSink:
         self._writer.add_event(
             self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
         )
-        # An epoch is rare and a kill is sudden: what was recorded is on the disk.
+        # An epoch is rare and a kill is sudden: each record goes to the disk at once.
         self._writer.flush()
 
     def close(self) -> None:

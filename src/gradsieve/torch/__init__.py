@@ -4,7 +4,7 @@
 >>> model = torch.nn.GRU(3, 16)
 >>> optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=0.1))
 
-See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
+See docs/pytorch.md for use and docs/theory-gated-cells.md for the measures.
 """
 
 from gradsieve.errors import needs_extra

@@ -1,6 +1,6 @@
 """Training: propose, judge, apply; epochs, validation, checkpoints.
 
-`train` is the way in. `step` carries out what the sieve decides on one minibatch, `run` is the loop
+`train` is the way in. `step` carries out the sieve's decision on one minibatch, `run` is the loop
 around it, `descent` moves the weights, `data` has the sequences, `record` the run's folder, `probe`
 the looks inside.
 """
@@ -64,7 +64,7 @@ def train(
 
     Args:
         net: a network, which is left as it is; or several, trained side by side, one thread each.
-        task: what to learn: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
+        task: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
         recipe: how; by default `gs.recipes.recommended()`, or `own_data()` for a task that
             cannot be drawn at other lengths.
         seed: decides the data and the order of the minibatches. Network i of several has seed + i.
@@ -75,7 +75,7 @@ def train(
         **settings: replace single settings or whole parts of the recipe: `epochs=20`, `clip=None`,
             `sieve="off"`.
 
-    Ctrl-C ends the training early, with what it has: `run.stopped` is then "interrupted".
+    Ctrl-C ends the training early and returns the run so far: `run.stopped` is "interrupted".
 
     >>> import gradsieve as gs
     >>> task = gs.tasks.temporal_order(length=20)

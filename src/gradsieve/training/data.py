@@ -14,7 +14,7 @@ from gradsieve.tasks import Task
 
 
 class Problem(Protocol):
-    """What a network can be trained on: a task of `gradsieve.tasks`, or one of your own.
+    """A problem that a network can be trained on: a task of `gradsieve.tasks`, or one of your own.
 
     A task draws new sequences (`sample_with_starts`) or, with `OwnSequences`, brings its own.
     """

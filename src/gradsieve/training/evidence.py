@@ -66,7 +66,7 @@ def complete(
             else norm_gradient(flow, sieve.horizon, "Q")
         )
         along = inner(slope.flat, proposal)
-        slope.w_out[:] = 0  # only what carries the gradient back in time is corrected
+        slope.w_out[:] = 0  # corrected are the weights that carry the gradient back in time
         slope.b_out[:] = 0
         length = descent.fresh_length(proposal.size - slope.w_out.size - slope.b_out.size)
         found = Slope(along, inner(slope.flat, slope.flat), length)

@@ -24,8 +24,8 @@ class Job:
     """One run, without the network that it begins with.
 
     Attributes:
-        task: what to learn.
-        recipe: how.
+        task: the problem to learn.
+        recipe: how it is trained.
         seed: decides the data and the order of the minibatches, not the initial weights.
         engine: "native" or "reference".
         extension: a study's addition to a step.

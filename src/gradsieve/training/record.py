@@ -63,10 +63,10 @@ class Checkpoint:
     gradient: Array  # of the last minibatch, with which the next one's is compared
     best: Array
     progress: dict[str, Any]  # counters: plain JSON
-    sieve: dict[str, Any]  # what the sieve remembers: plain JSON
+    sieve: dict[str, Any]  # the sieve's memory: plain JSON
     mean_square: Array | None = None  # of the gradients, and how many: see `MeanSquare`
     seen: int = 0
-    refuge: Refuge | None = None  # what the run goes back to: see `RollBack`
+    refuge: Refuge | None = None  # the target of a roll-back: see `RollBack`
     history: str = ""  # checksum of the history up to here
 
 
@@ -92,7 +92,7 @@ class RunFolder:
         return self.path / name
 
     def refuse_remains(self) -> None:
-        """Without run.json nobody knows what these belong to, so they are not overwritten."""
+        """Refuse a folder with files of a run but no run.json: their run is not known."""
         remains = [name for name in FILES[1:] if name != "initial.safetensors"]
         found = [name for name in remains if (self / name).exists()]
         if found:
@@ -147,7 +147,7 @@ class RunFolder:
         return records
 
     def rewind_history(self, epoch: int, checksum: str | None = None) -> list[dict[str, Any]]:
-        """Drop what lies after the checkpoint, so that going on writes it anew."""
+        """Drop the records after the checkpoint, which the run then writes anew."""
         records = [record for record in self.read_history() if record["epoch"] <= epoch]
         lines = b"".join(_line(record) for record in records)
         history = hashlib.sha256(lines)

@@ -86,7 +86,7 @@ class _Training:
         self.folder: RunFolder | None = None
 
     def open(self, folder: RunFolder, net: SRN) -> None:
-        """Start the folder, or go on from what it holds."""
+        """Start the folder, or go on from its checkpoint."""
         self.folder = folder
         asked = self.job.described(net)
         stored = folder.read_json("run.json")
@@ -183,7 +183,7 @@ class _Training:
         if recipe.optimiser.reset_velocity:
             descent.velocity = np.zeros_like(descent.velocity)
         descent.learning_rate = self._rate(stage)
-        descent.applied = None  # a probe would otherwise depend on what came before a checkpoint
+        descent.applied = None  # a probe must not depend on updates before a checkpoint
         for indices in minibatches:
             if stop.is_set():
                 raise KeyboardInterrupt

@@ -76,7 +76,7 @@ class Stepper:
         """Train on one minibatch, or leave it out."""
         watched = self.extension.observe
         before = self.net.copy() if watched else self.net
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is never applied
+        with np.errstate(over="ignore", invalid="ignore"):  # left out as not finite
             outcome = self._step(u, t, starts)
         if watched:
             watched(before, outcome, self)

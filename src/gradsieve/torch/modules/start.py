@@ -34,7 +34,7 @@ def init_(model: nn.Module, reach: int, recurrent: Matrix = "orthogonal") -> nn.
     Args:
         model: where to look for recurrent modules; it is changed in place.
         reach: over how many steps it is to remember, such as the sequences' length; at least 3.
-        recurrent: what recurrent matrices of tanh and relu layers become. Each gate's block of a
+        recurrent: the recurrent matrices that tanh and relu layers get. Each gate's block of a
             gated layer becomes orthogonal.
 
     Returns:

@@ -1,4 +1,4 @@
-"""For Lightning: a callback that watches the model and logs what it reads.
+"""For Lightning: a callback that watches the model and logs its readings.
 
 The sieve itself needs nothing: return it from `configure_optimizers`.
 """

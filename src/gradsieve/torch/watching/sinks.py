@@ -52,8 +52,8 @@ class ToCSV:
 class ToWandb:
     """Logs each reading to a run of Weights & Biases: this one, or the one that is active.
 
-    Readings have an axis of their own, `gradsieve/step`, so that they do not get in the way of
-    what the training logs under W&B's own step.
+    Readings have an axis of their own, `gradsieve/step`, so that they do not disturb the training's
+    logs under W&B's own step.
     """
 
     def __init__(self, run: Any = None) -> None:

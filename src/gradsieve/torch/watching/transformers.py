@@ -27,7 +27,7 @@ class TransformersWatch(TrainerCallback):
     Args:
         every: one reading in this many optimizer steps.
         sinks: called with the step and the reading, too; `ToTensorBoard` and `ToWandb` put
-            readings beside what the Trainer reports.
+            readings beside the Trainer's.
 
     Attributes:
         look: the `gst.Watch`, while the Trainer trains.

@@ -159,7 +159,7 @@ class Watch:
         return looks
 
     def _chain(self, stack: Stack, chains: list[Chain]) -> Chain | None:
-        """The last calls whose inputs are still what they were."""
+        """The last calls whose inputs are unchanged."""
         for chain in reversed(chains):
             if not any(call.given_changed for call in chain):
                 return chain
@@ -167,7 +167,7 @@ class Watch:
         return None
 
     def _of_optimizer(self) -> dict[str, float]:
-        """The learning rate and, of a sieve, what became of the steps so far."""
+        """The learning rate and, of a sieve, the counts of its steps so far."""
         if self.optimizer is None:
             return {}
         rate = self.optimizer.param_groups[0].get("lr")
