@@ -166,8 +166,8 @@ class Model(Answers):
                 found[chosen] = y
         return self.scaling.outputs(found)
 
-    def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
-        self.net.save(path, {"model": self.named()} | (extra or {}))
+    def save(self, path: str | os.PathLike[str]) -> None:
+        self.net.save(path, {"model": self.named()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from typing import Any
 
-from gradsieve.bench.timing import Spread, Step, Timing, take_turns
+from gradsieve.bench.timing import Step, Timing, take_turns
 from gradsieve.bench.workload import GATES, Dimensions, Workload, make_workload
 from gradsieve.kernel import fma_peak, limit_threads
 
@@ -46,13 +46,13 @@ class Row:
     timings: dict[str, Timing]
     peak: Timing | None = field(default=None)  # 10⁹ operations a second, by turn
 
-    def times(self, name: str, than: str) -> Spread | None:
+    def times(self, name: str, than: str) -> float | None:
         """How many times as fast one contender is as another, if both were there."""
         if name not in self.timings or than not in self.timings:
             return None
         return self.timings[than].ratio_to(self.timings[name])
 
-    def share(self, inputs: int = 6) -> Spread | None:
+    def share(self, inputs: int = 6) -> float | None:
         """The share of one core's peak at which forward and backward do their operations."""
         best = next((name for name in ("kernel", "gst plain") if name in self.timings), None)
         if best is None or self.peak is None:

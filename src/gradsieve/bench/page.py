@@ -104,12 +104,12 @@ def page(found: Findings) -> str:
 
 def _ratio(row: Row, fast: str, than: str) -> str:
     found = row.times(fast, than)
-    return "–" if found is None else f"{found.median:.2f}"
+    return "–" if found is None else f"{found:.2f}"
 
 
 def _share(row: Row) -> str:
     share = row.share()
-    return "–" if share is None else f"{share.median:.0%}"
+    return "–" if share is None else f"{share:.0%}"
 
 
 def _speed(rows: list[Row]) -> str:

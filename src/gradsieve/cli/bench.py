@@ -55,7 +55,7 @@ def bench(
         def before(name: str) -> None:
             if console.is_terminal:
                 status.update(f"{name} …")
-            elif not name.startswith("turn"):
+            else:
                 console.print(name)
 
         if to_accuracy:

@@ -97,7 +97,8 @@ class Workshop:
         task, seed = replace(self.task, noise=choice.noise), self.seed + choice.network
 
         def tell(record: dict[str, Any]) -> None:
-            self._tell(name, alike * epochs, record)
+            if self.on_record is not None:
+                self.on_record(name, alike * epochs, record)
 
         if choice.cell != "tanh":
             from gradsieve.fitting._gated import train_gated
@@ -110,7 +111,3 @@ class Workshop:
         )
         about = {"label": str(choice), "network": choice.network, "drawn_by": seed}
         return run_one(net, Job(task, recipe, self.seed, about=about), folder, tell, self.stop)
-
-    def _tell(self, name: str, epochs: int, record: dict[str, Any]) -> None:
-        if self.on_record is not None:
-            self.on_record(name, epochs, record)

@@ -63,12 +63,8 @@ def ways() -> list[Route]:
     """Every way that this machine has."""
     found = [Route("cpu, kernel", "cpu", kernel=True), Route("cpu, no kernel", "cpu", kernel=False)]
     kinds = ("cuda", "mps", "xpu")
-    there = [kind for kind in kinds if getattr(torch, kind, None) and _is_there(kind)]
+    there = [kind for kind in kinds if hasattr(torch, kind) and getattr(torch, kind).is_available()]
     return found + [Route(kind, kind, kernel=False) for kind in there]
-
-
-def _is_there(kind: str) -> bool:
-    return bool(getattr(torch, kind).is_available())
 
 
 def measures(make: Callable[[], nn.Module], way: Route) -> dict[str, Tensor]:
