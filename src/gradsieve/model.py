@@ -187,7 +187,7 @@ def named_from(
         return _named_from(saved, *sizes, output)
     except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
         raise InvalidFile(
-            f"{path}: what was saved with the network is damaged ({error})"
+            f"{path}: the names and the scaling beside the network are damaged ({error})"
         ) from error
 
 

@@ -89,7 +89,7 @@ def export(
     taken as well.
     """
     if emulate is not None and form is not Format.c:
-        raise InvalidArgument("--emulate is of the C export; give it with --format c")
+        raise InvalidArgument("--emulate needs --format c")
     described = None if description is None else Description.from_json(description)
     model = read_network(network, described)
     sequences = table.read_for(model, data)

@@ -140,7 +140,7 @@ class Sequences:
             longest, shortest = int(self.lengths.max()), int(self.lengths.min())
             raise InvalidArgument(
                 f"series have {shortest} to {longest} steps; lengths is 'refuse', so all must have "
-                "as many"
+                "the same number"
             )
         if len(self.names) != self.count or len(self.features) != self.inputs:
             raise InvalidArgument("names must name every sequence, and features every input")

@@ -40,8 +40,8 @@ def gated_flow(network: Portable, u: Array, t: Array, starts: Array) -> GatedFlo
     """Go forward and back: u (T,B,I) in the network's units, aligned at the end; t of the end."""
     if network.cell not in ("gru", "lstm") or len(network.layers) != 1:
         raise InvalidArgument(
-            f"the network has {len(network.layers)} {network.cell} layers; a diagnosis is made of "
-            "tanh networks of gradsieve, and of one layer of gru or lstm units"
+            f"the network has {len(network.layers)} {network.cell} layers; diagnose takes "
+            "tanh networks of gradsieve, and one layer of gru or lstm units"
         )
     layer, size = network.layers[0], network.hidden
     back_by, bias = layer.w_hh.T.astype(np.float64), layer.recurrent_bias

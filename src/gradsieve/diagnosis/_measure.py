@@ -112,7 +112,9 @@ def diagnose(
     seen = filled(seen, model.preparation.missing, model.scaling.mean)
     flow = _gone_through(model, seen, engine)
     if not np.isfinite(flow.scaled_deltas).all():
-        raise GradsieveError("the network's gradient on this data is not finite: nothing to see")
+        raise GradsieveError(
+            "the network's gradient on this data is not finite; check weights and inputs"
+        )
     horizon = typical_horizon(seen.lengths)
     most = max(LEAST_LAGS, min(MOST_LAGS, DELTAS // flow.scaled_deltas.size))
     spread = np.linspace(0, flow.length - 1, min(most, flow.length))

@@ -58,7 +58,9 @@ def execute(config: RunConfig) -> dict[str, Any]:
     recipe, budget, task = config.recipe, config.recipe.budget, config.condition.problem()
     data = draw(task, config.initial_network(), budget.sizes, config.network)
     if data.train.starts is not None:
-        raise InvalidArgument(f"{task.name} has unequal lengths; PyTorch's cells here take equal")
+        raise InvalidArgument(
+            f"{task.name} has unequal lengths; PyTorch's cells here need equal ones"
+        )
     net = started(config, task, data.train.per_step)
     plain, sieve = optimizers(net, recipe)
     optimizer = sieve or plain
@@ -124,8 +126,8 @@ def started(config: RunConfig, task: Problem, per_step: bool) -> Network:
         gst.init_(net, reach=config.condition.length)
     elif config.recipe.start.recurrent != "gaussian":
         raise InvalidArgument(
-            f"start is {config.recipe.start.recurrent!r}; a PyTorch cell begins 'orthogonal', or "
-            "as PyTorch has it ('gaussian')"
+            f"start is {config.recipe.start.recurrent!r}; for a PyTorch cell it may be "
+            "'orthogonal' or 'gaussian', which is PyTorch's own"
         )
     return net
 

@@ -70,7 +70,7 @@ def emulated(
     for tool in (GCC, QEMU, SIZE):
         if shutil.which(tool) is None:
             raise InvalidArgument(
-                f"{tool} is not there; emulating a {board} needs arm-none-eabi-gcc and "
+                f"{tool} is not installed; emulating a {board} needs arm-none-eabi-gcc and "
                 "qemu-system-arm"
             )
     network = portable(model)
@@ -156,7 +156,7 @@ def _run(command: list[str], folder: Path) -> str:
     if done.returncode:
         said = " ".join(done.stderr.split())[-300:]
         raise GradsieveError(
-            f"{command[0]} ended with {done.returncode}; a network that is too large for 256 kB of "
-            f"flash and 16 kB of memory does that ({said})"
+            f"{command[0]} ended with {done.returncode}; the network may be too large for 256 kB "
+            f"of flash and 16 kB of memory ({said})"
         )
     return done.stdout

@@ -128,7 +128,9 @@ def from_tensors(arrays: Mapping[str, Array], asked: Description) -> Portable:
     recurrent = _prefix(arrays, asked.recurrent, "recurrent", _recurrent_prefixes(arrays))
     for name in arrays:
         if name.startswith(recurrent) and name.endswith("_reverse"):
-            raise InvalidArgument("the recurrent module is bidirectional; a device has no future")
+            raise InvalidArgument(
+                "the recurrent module is bidirectional; a device knows one direction only"
+            )
         if name.startswith(f"{recurrent}weight_hr"):
             raise InvalidArgument("the recurrent module has proj_size, which is not exported")
     w_hh = arrays[f"{recurrent}weight_hh_l0"]

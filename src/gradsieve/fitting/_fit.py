@@ -168,7 +168,7 @@ def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run | GatedR
     found = min([*(whole or finals or tried), *([] if whole else tried)], key=lambda one: one.loss)
     if found.run is None or not math.isfinite(found.loss):
         raise GradsieveError(
-            "the time was over before any network was validated; allow more of it, or fewer trials"
+            "the time was over before any network was validated; allow more time, or fewer trials"
         )
     return found.choice, found.run
 

@@ -37,7 +37,7 @@ def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
     _mend(target)
     if target.exists() and not replace and (not target.is_dir() or any(target.iterdir())):
         raise InvalidArgument(
-            f"{target}: is there already; choose another output folder, or --force to replace it"
+            f"{target}: exists already; choose another output folder, or --force to replace it"
         )
     existing = next(parent for parent in target.absolute().parents if parent.exists())
     try:

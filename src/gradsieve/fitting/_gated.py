@@ -76,8 +76,8 @@ class _Training:
     def __init__(self, begin: Beginning, task: OwnTask, recipe: Recipe, seed: int) -> None:
         if recipe.schedule.roll_back is not None or recipe.optimiser.rms_bound is not None:
             raise InvalidArgument(
-                f"roll_back and rms_bound are not there for {begin.cell} cells; leave them out, or "
-                "take cell 'tanh'"
+                f"roll_back and rms_bound are for tanh cells; leave them out for {begin.cell} "
+                "cells, or take cell 'tanh'"
             )
         self.task, self.recipe, self.seed = task, recipe, seed
         train = with_noisy_copies(task.scaling.scaled(task.parts.train), task.noise)
