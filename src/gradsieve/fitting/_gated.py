@@ -149,7 +149,8 @@ class _Training:
                 stopped = budget.ended(epoch + 1, best[0], best[2])
             if stopped != "epochs":
                 break
-        updates = max(1, counted["updates"])
+        shares = _shares(counted)
+        del shares["reasons"]
         return GatedRun(
             validation_accuracy=best[0],
             validation_loss=best[1],
@@ -157,13 +158,10 @@ class _Training:
             network=self.best,
             best_epoch=best[2],
             updates=counted["updates"],
-            kept=counted["kept"] / updates,
-            corrected=counted["corrected"] / updates,
-            stalls=counted["stalls"],
-            nonfinite=counted["nonfinite"],
             seconds=time.perf_counter() - began,
             stopped=stopped,
             recipe=self.recipe,
+            **shares,
         )
 
     def _epoch(self, epoch: int, stop: threading.Event) -> Counter[str]:
@@ -241,7 +239,7 @@ class _Training:
 
 
 def _shares(tally: Counter[str]) -> dict[str, Any]:
-    """The counts of an epoch, as a record of a history says them."""
+    """The counts of some updates, as a record of a history has them."""
     updates = max(1, tally["updates"])
     reasons = {name: count for name, count in tally.items() if name.isupper()}
     return {
