@@ -20,7 +20,7 @@ from gradsieve.bench.matrix import (
     measure_rows,
 )
 from gradsieve.bench.page import Findings, page
-from gradsieve.bench.timing import Spread, Timing, take_turns
+from gradsieve.bench.timing import Timing, take_turns
 from gradsieve.bench.workload import GATES, Dimensions, make_workload
 from gradsieve.cli import app
 
@@ -29,9 +29,8 @@ SMALL = Dimensions("tanh", 12, 3, 8)
 
 def test_ratios_are_formed_turn_by_turn():
     slow, fast = Timing((2.0, 9.0, 4.0)), Timing((1.0, 3.0, 1.0))
-    assert slow.ratio_to(fast) == Spread(3.0, 2.0, 4.0)
-    assert fast.share_of([1.0, 1.0, 4.0], 0.5) == Spread(1 / 6, 1 / 8, 1 / 2)
-    assert f"{Spread(0.5, 0.25, 0.75):.0%}" == "50% (25% … 75%)"
+    assert slow.ratio_to(fast) == 3.0  # of 2, 3 and 4
+    assert fast.share_of([1.0, 1.0, 4.0], 0.5) == 1 / 6  # of 1/2, 1/6 and 1/8
 
 
 @pytest.mark.parametrize(
@@ -83,12 +82,12 @@ def test_a_judged_core_step_stays_plain_and_a_corrected_one_is_corrected():
 def test_a_row_measures_its_share_of_the_peak_and_comes_back_from_its_json():
     row = measure_row(Dimensions("tanh", 64, 10, 50), 1, turns=2, seconds=0.002, others=False)
     assert not any(name.startswith(("PyTorch", "JAX")) for name in row.timings)
-    assert 0 < row.share().median < 1
-    assert row.times("core plain", "core corrected").median > 1
+    assert 0 < row.share() < 1
+    assert row.times("core plain", "core corrected") > 1
     assert row.times("core plain", "nobody") is None
     back = Row.from_dict(json.loads(json.dumps(row.as_dict())))
     assert back.size == row.size
-    assert back.share().median == pytest.approx(row.share().median, rel=0.01)
+    assert back.share() == pytest.approx(row.share(), rel=0.01)
 
 
 def outcome(**changed):

@@ -136,7 +136,7 @@ def test_Q_is_the_papers_where_lengths_are_equal(engine: str) -> None:
         list(generator.standard_normal((30, 25, 2))), generator.integers(0, 3, 30), ("a", "b", "c")
     )
     net = SRN.random(2, 12, 3, variance=0.05, seed=0)
-    model = Model(net, Scaling.of(data), data.classes, data.features)
+    model = Model(net, scaling=Scaling.of(data), classes=data.classes, features=data.features)
     found = diagnose(model, data, engine=engine)  # type: ignore[arg-type]
     u, t, _ = model.scaling.scaled(data).padded()
     assert pytest.approx(q_factor(backpropagate(net, u, t, "reference")), abs=1e-4) == found.Q

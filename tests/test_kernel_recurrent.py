@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradsieve.kernel import _native, available_isas
+from gradsieve.reference import cells
 from recurrent_problems import GATES, GRADIENTS, LayerProblem
 
 every_cell = pytest.mark.parametrize("cell", GATES)
@@ -166,3 +167,23 @@ def test_an_instruction_set_that_is_not_there_is_named():
     problem = LayerProblem("tanh", (4, 3, 2, 5), isa="mmx")
     with pytest.raises(ValueError, match="isa is 'mmx'"):
         problem.forward()
+
+
+def test_a_relu_layer_of_the_reference_has_the_gradient_of_its_differences():
+    rng = np.random.default_rng(0)
+    weights = {
+        "weight_ih": rng.normal(size=(4, 2)),
+        "weight_hh": 0.5 * rng.normal(size=(4, 4)),
+        "bias_ih": rng.normal(size=4),
+        "bias_hh": rng.normal(size=4),
+    }
+    u, zero = rng.normal(size=(5, 3, 2)), np.zeros((3, 4))
+
+    def run(weights):
+        return cells.forward("relu", u, weights, (zero, zero))
+
+    found = cells.backward(run(weights), np.ones((5, 3, 4)), (zero, zero))
+    for name, weight in weights.items():
+        step = 1e-6 * rng.normal(size=weight.shape)
+        up, down = (run(weights | {name: weight + s}).h.sum() for s in (step, -step))
+        assert (found[name] * step).sum() == pytest.approx((up - down) / 2, rel=1e-6)

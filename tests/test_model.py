@@ -24,7 +24,13 @@ def model_and_data(per_step: bool = False) -> tuple[Model, Sequences]:
     count = int(lengths.sum()) if per_step else len(lengths)
     data = from_arrays(sequences, np.arange(count) % 2, ("no", "yes"), per_step)
     net = SRN.random(2, 6, 2, variance=0.3, seed=0)
-    return Model(net, Scaling.of(data), data.classes, data.features, per_step), data
+    return Model(
+        net,
+        scaling=Scaling.of(data),
+        classes=data.classes,
+        features=data.features,
+        per_step=per_step,
+    ), data
 
 
 @pytest.mark.parametrize("per_step", [False, True])

@@ -11,9 +11,9 @@ from mutants import mutants, put, right_or_refused
 NET = gs.SRN.random(2, 3, 2, output="softmax", seed=1)
 MODEL = Model(
     NET,
-    Scaling(np.array([1.0, 2.0]), np.array([0.5, 3.0])),
-    ("left", "right"),
-    ("x", "y"),
+    scaling=Scaling(np.array([1.0, 2.0]), np.array([0.5, 3.0])),
+    classes=("left", "right"),
+    features=("x", "y"),
 )
 
 

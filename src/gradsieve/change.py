@@ -1,4 +1,4 @@
-"""What an update does to the far gradient: S, dS, Q and dQ, before the update is made.
+"""The effect of an update on the far gradient: S, dS, Q and dQ, before the update is made.
 
 S = ½ Σ ‖δ(T−h)‖² (Eq. 4) and Q = log10(mean ‖δ(T)‖ / mean ‖δ(T−h)‖) (Eq. 14) come from a flow;
 dS and dQ are their derivatives along an update, or their differences. Three estimators:
@@ -18,19 +18,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.flow import Derivative, Flow, Measure, Norms, checked_horizon, propagate
 from gradsieve.network import Array, Weights
 
 Estimator = Literal["full", "frozen", "measured"]
+ESTIMATORS = get_args(Estimator)
 
 SMALLEST = math.ulp(0.0)
 LARGEST_LOG = 700.0  # of which a float still has the exponential
-WINDOW = 0.7  # of the horizon: what the slow gradient averages
+WINDOW = 0.7  # share of the horizon that the slow gradient averages
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class NormChange:
 def norm_change(
     flow: Flow, update: Weights, horizon: int | None = None, estimator: Estimator = "full"
 ) -> NormChange:
-    """Predict what `update` does to the far gradient of this minibatch.
+    """Predict the effect of `update` on the far gradient of this minibatch.
 
     Args:
         flow: the minibatch, gone forward and backward.
@@ -58,8 +59,8 @@ def norm_change(
     if update.flat.shape != flow.net.flat.shape or update.w_in.shape != flow.net.w_in.shape:
         raise InvalidArgument(f"update is {update!r}; it must fit the network, {flow.net!r}")
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
-    if checked(estimator) == "measured":
+    horizon = checked_horizon(flow.length, horizon)
+    if one_of("estimator", estimator, ESTIMATORS) == "measured":
         return _measured(flow, update, horizon)
     return summarise(flow.norms(update, horizon, estimator))  # type: ignore[arg-type]
 
@@ -87,15 +88,14 @@ def difference(old: Norms, new: Norms) -> NormChange:
 def q_factor(flow: Flow, horizon: int | None = None) -> float:
     """Q alone (Eq. 14), which costs next to nothing."""
     flow = flow.of_last_step()
-    return summarise(flow.norms(None, checked_horizon(flow, horizon), "full")).Q
+    return summarise(flow.norms(None, checked_horizon(flow.length, horizon), "full")).Q
 
 
 def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> Weights:
     """The full derivative of Q, or of S, by every weight of the network."""
-    if of not in ("Q", "S"):
-        raise InvalidArgument(f"of is {of!r}; it may be 'Q' or 'S'")
+    one_of("of", of, ("Q", "S"))
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     gradient = flow.norm_gradient(horizon, of, "full")
     if of == "S":
         gradient.flat[:] = np.ldexp(gradient.flat, 2 * _far_exponent(flow, horizon))
@@ -103,12 +103,11 @@ def norm_gradient(flow: Flow, horizon: int | None = None, of: Measure = "Q") -> 
 
 
 def slow_factor(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> float:
-    """Q of the slow gradient: what of each example's far deltas survives an average over time.
+    """Q of the slow gradient, the part of each example's far deltas that keeps its direction.
 
-    A delta that keeps its direction from step to step tells every step the same, and a gradient is
-    the sum over the steps; one that turns cancels in that sum, however large it is. So the far
-    deltas of each example are averaged, s = Σ w(n) δ(n), over the first `window` of the horizon,
-    with the weights of Hann, and
+    A gradient is a sum over the steps. Deltas that keep their direction from step to step add up in
+    it; deltas that turn cancel, however large they are. So the far deltas of each example are
+    averaged, s = Σ w(n) δ(n), over the first `window` of the horizon, with the weights of Hann, and
 
         slow Q = mean over the examples of log10(‖δ(T)‖ / ‖s‖).
 
@@ -116,14 +115,14 @@ def slow_factor(flow: Flow, horizon: int | None = None, window: float = WINDOW) 
     examples may hold nearly all. See docs/theory.md.
     """
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     return flow.slow_factor(horizon, window_steps(horizon, window))
 
 
 def slow_gradient(flow: Flow, horizon: int | None = None, window: float = WINDOW) -> Weights:
     """The full derivative of `slow_factor` by every weight of the network."""
     flow = flow.of_last_step()
-    horizon = checked_horizon(flow, horizon)
+    horizon = checked_horizon(flow.length, horizon)
     return flow.slow_gradient(horizon, window_steps(horizon, window))
 
 
@@ -145,21 +144,14 @@ def example_contributions(
     Contribution i is ⟨∂S/∂w, −α gᵢ⟩: the dS of the update by that example alone.
     """
     last = flow.of_last_step()
-    horizon = checked_horizon(last, horizon)
-    derivative: Derivative = "frozen" if checked(estimator) == "frozen" else "full"
+    horizon = checked_horizon(last.length, horizon)
+    one_of("estimator", estimator, ESTIMATORS)
+    derivative: Derivative = "frozen" if estimator == "frozen" else "full"
     direction = last.norm_gradient(horizon, "S", derivative)
     scaled = -learning_rate * flow.example_products(direction)
     exponent = 2 * _far_exponent(last, horizon)
     true = np.ldexp(scaled, exponent)
     return np.where((true == 0) & (scaled != 0), np.copysign(SMALLEST, scaled), true)
-
-
-def checked(estimator: str) -> Estimator:
-    if estimator not in ("full", "frozen", "measured"):
-        raise InvalidArgument(
-            f"estimator is {estimator!r}; it may be 'full', 'frozen' or 'measured'"
-        )
-    return estimator  # type: ignore[return-value]
 
 
 def summarise(norms: Norms) -> NormChange:

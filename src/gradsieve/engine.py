@@ -1,14 +1,14 @@
-"""What an engine is: the arithmetic of one minibatch, forward and backward through time.
+"""The interface of an engine: the arithmetic of one minibatch, forward and back through time.
 
 An engine is a subclass of `Flow`: `reference` (NumPy, float64, a page of code: the oracle) or
-`kernel` (compiled). `gradsieve.flow` chooses one and checks what it is given.
+`kernel` (compiled). `gradsieve.flow` chooses one and checks its arguments.
 
 Shapes, here and everywhere: T time steps, B sequences in the minibatch, I inputs, H hidden units,
 O outputs; time first. Sequences of unequal length are aligned at their *end*: all of them end at
 step T, and sequence i begins after step `starts[i]`. Before that its state is zero and no gradient
 flows, exactly, so that delta(T-h) is h steps before the end for each of them.
 
-Deltas can fall far below what a float holds, so a flow keeps delta(n) = scaled_deltas[n-1] *
+Deltas can fall far below the smallest float, so a flow keeps delta(n) = scaled_deltas[n-1] *
 2**exponents[n-1].
 """
 
@@ -27,7 +27,7 @@ Measure = Literal["S", "Q"]
 
 
 class Norms(NamedTuple):
-    """What one update does to the near delta(T) and the far delta(T-h), summed over the minibatch.
+    """The near delta(T), the far delta(T-h) and their change, summed over the minibatch.
 
     Near values are in units of 2**near_exponent and far ones of 2**far_exponent (`far_square` and
     `far_product` of its square), so that none of them underflows.

@@ -17,26 +17,24 @@ from typing import Any, Self
 import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
-from gradsieve.errors import InvalidArgument, MissingExtra
+from gradsieve.errors import InvalidArgument, needs_extra
 from gradsieve.fitting import NO_SEARCH, Fitted, Search, cells, own_recipe
 from gradsieve.fitting import fit as fit_sequences
 from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.recipe import Recipe
 
-try:
+with needs_extra("gradsieve.estimators", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
-except ImportError as error:
-    raise MissingExtra("gradsieve.estimators", "sklearn") from error
 
 LARGEST_SEED = 2**31 - 1
 
 
 class _SRNEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both estimators do with X, and how they train."""
+    """The treatment of X and the training, for both estimators."""
 
     def __init__(
         self,
@@ -165,7 +163,7 @@ class SRNClassifier(ClassifierMixin, _SRNEstimator):  # type: ignore[misc]
 
     Parameters:
         recipe: how networks begin and are trained; `gradsieve.fitting.own_recipe()` by default.
-        search: what is chosen by the validation part; see `gradsieve.fitting.fit`.
+        search: the choices that the validation part makes; see `gradsieve.fitting.fit`.
         hidden: units of the network; by the number of cases by default.
         learning_rate: in place of those that the search tries.
         sieve: a policy or "off", in place of the recipe's.

@@ -26,7 +26,7 @@ HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")  # escapes of JSON that are n
 
 
 def open_file(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> IO[bytes]:
-    """Open a regular file, never waiting for one; `OSError` and `InvalidFile` say what is wrong."""
+    """Open a regular file, never waiting for one; errors are `OSError` and `InvalidFile`."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     kind = os.fstat(handle).st_mode
     if stat.S_ISREG(kind):
@@ -129,7 +129,7 @@ def leftover_prefix(path: Path) -> str:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left half written beside `path`: all that nobody has locked."""
+    """Remove half-written files of killed processes beside `path`, which nobody has locked."""
     prefix = leftover_prefix(path)
     for name in os.listdir(path.parent) if path.parent.is_dir() else ():
         if not name.startswith(prefix):

@@ -1,8 +1,8 @@
 """Forward and backward through time: a minibatch in, its `Flow` out.
 
-`backpropagate` checks its arguments once, for every engine, and returns the `Flow` that the engine
-found: states, deltas and gradient. `gradsieve.change` asks a flow what an update would do to its
-far gradient. Shapes are those of `gradsieve.engine`.
+`backpropagate` checks its arguments once, for every engine, and returns the engine's `Flow`:
+states, deltas and gradient. `gradsieve.change` asks a flow for the effect of an update on its far
+gradient. Shapes are those of `gradsieve.engine`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from gradsieve import kernel, reference
 from gradsieve.engine import Derivative, Engine, Flow, Measure, Norms
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.network import SRN, Array
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "checked_batch",
     "checked_engine",
     "checked_horizon",
-    "horizon_within",
     "predict",
     "propagate",
 ]
@@ -92,9 +91,7 @@ def predict(
 
 
 def checked_engine(engine: str) -> Engine:
-    if engine not in FLOWS:
-        raise InvalidArgument(f"engine is {engine!r}; it may be 'native' or 'reference'")
-    return engine  # type: ignore[return-value]
+    return one_of("engine", engine, FLOWS)  # type: ignore[no-any-return]
 
 
 def checked_batch(
@@ -167,13 +164,8 @@ def checked_starts(inputs: Array, starts: ArrayLike | None) -> Array | None:
     return first.astype(np.int64, copy=False)
 
 
-def checked_horizon(flow: Flow, horizon: int | None) -> int:
-    """h, default T-1; from 1 to T-1."""
-    return horizon_within(flow.length, horizon)
-
-
-def horizon_within(length: int, horizon: int | None) -> int:
-    """As `checked_horizon`, for sequences of this length."""
+def checked_horizon(length: int, horizon: int | None) -> int:
+    """h of sequences of T steps, from 1 to T-1; by default T-1."""
     longest = length - 1
     if longest < 1:
         raise InvalidArgument(

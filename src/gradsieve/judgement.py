@@ -1,9 +1,9 @@
-"""What a network's gradient says, judged in one way for the core, `diagnose` and `gst.watch`.
+"""The verdict on a network's gradient, the same for the core, `diagnose` and `gst.watch`.
 
 `judge` takes plain numbers, so that every part of the package can call it: slow Q and the reach of
 each layer, its saturation and, where they are known, the loss and the loss of a constant guess. It
-answers with symptoms, the evidence for them, and what to try next. The range of slow Q is that of
-the sieve's policy, so a diagnosis calls vanishing exactly what the sieve would correct.
+answers with symptoms, the evidence for them, and advice. The range of slow Q is that of
+the sieve's policy, so a diagnosis says "vanishing" exactly where the sieve would correct.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEARNED = 0.2  # share below which a task is learned, whatever its gradient is
 
 
 class Symptom(Enum):
-    """One thing that is seen; `str(symptom)` is the word for people."""
+    """One symptom; `str(symptom)` is the word for people."""
 
     HEALTHY = "healthy"
     LEARNED = "learned"
@@ -35,7 +35,7 @@ class Symptom(Enum):
 
 
 class Advice(Enum):
-    """What to try next; `str(advice)` is the sentence."""
+    """One piece of advice; `str(advice)` is the sentence."""
 
     NOTHING = "Nothing has to be done about the gradient."
     GO_ON = (
@@ -65,7 +65,7 @@ class Advice(Enum):
 
 @dataclass(frozen=True)
 class LayerReading:
-    """What was seen of one layer, or of one direction of it."""
+    """The measurements of one layer, in one direction."""
 
     slow_Q: float  # log10 of near over slow far gradient; NaN where there is no near gradient
     reach: int  # steps back at which slow Q is still inside the range
@@ -76,7 +76,7 @@ class LayerReading:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Symptoms in the order of weight, the evidence for each, and what to try next."""
+    """Symptoms in the order of weight, the evidence for each, and advice."""
 
     symptoms: tuple[Symptom, ...]
     evidence: tuple[str, ...]
@@ -102,7 +102,7 @@ def judge(
     constant_loss: float | None = None,
     corrected: bool = False,
 ) -> Judgement:
-    """Judge what was seen.
+    """Judge these readings.
 
     Args:
         layers: a reading of each layer.
@@ -143,7 +143,7 @@ def _of_layer(layer: LayerReading, q_range: tuple[float, float]) -> list[tuple[S
 
 
 def _advice(symptoms: tuple[Symptom, ...], corrected: bool) -> tuple[Advice, ...]:
-    """What to try next: the first cause decides, and a guess in range has none in the gradient."""
+    """The advice: the first cause decides, and a guess in range has no cause in the gradient."""
     if Symptom.NO_GRADIENT in symptoms:
         return (Advice.CONNECT,)
     advice = []

@@ -1,4 +1,4 @@
-"""A network with what it needs to meet raw data: scaling, names of classes and inputs.
+"""A network with all that raw data needs: scaling, names of classes and inputs.
 
 `gradsieve fit` makes one, `diagnose` and `export` take one. It is saved in the network's own file
 (the weights, and JSON beside them), so that a plain `SRN.load` reads it too; a network that was
@@ -22,16 +22,17 @@ from gradsieve.network import SRN, Array, Output
 PREDICTED_AT_ONCE = 256  # sequences: bounds memory where lengths differ much
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Answers(ABC):
     """A network that answers raw sequences in the names of the data."""
 
     scaling: Scaling
     classes: tuple[str, ...] | None  # None: regression
     features: tuple[str, ...]
-    per_step: bool
-    equal_lengths: bool  # whether it was trained on sequences of one length
-    preparation: Preparation  # of the training data, and of all that follows
-    longest: int | None  # steps of the longest training sequence
+    per_step: bool = False
+    equal_lengths: bool = False  # whether it was trained on sequences of one length
+    preparation: Preparation = Preparation()  # of the training data, and of all that follows
+    longest: int | None = None  # steps of the longest training sequence
 
     @property
     @abstractmethod
@@ -117,13 +118,6 @@ class Model(Answers):
     """A network between raw inputs and answers."""
 
     net: SRN
-    scaling: Scaling
-    classes: tuple[str, ...] | None
-    features: tuple[str, ...]
-    per_step: bool = False
-    equal_lengths: bool = False
-    preparation: Preparation = Preparation()
-    longest: int | None = None
 
     @classmethod
     def of(cls, net: SRN) -> Self:
@@ -172,8 +166,8 @@ class Model(Answers):
                 found[chosen] = y
         return self.scaling.outputs(found)
 
-    def save(self, path: str | os.PathLike[str], extra: dict[str, Any] | None = None) -> None:
-        self.net.save(path, {"model": self.named()} | (extra or {}))
+    def save(self, path: str | os.PathLike[str]) -> None:
+        self.net.save(path, {"model": self.named()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -193,7 +187,7 @@ def named_from(
         return _named_from(saved, *sizes, output)
     except (InvalidFile, InvalidArgument, TypeError, KeyError, AttributeError) as error:
         raise InvalidFile(
-            f"{path}: what was saved with the network is damaged ({error})"
+            f"{path}: the names and the scaling beside the network are damaged ({error})"
         ) from error
 
 
@@ -222,7 +216,7 @@ def _named_from(saved: dict[str, Any], inputs: int, outputs: int, output: Output
 
 
 def r_squared(outputs: Array, targets: Array) -> float:
-    """1 − squared error over squared spread, mean over targets; 0 is what a constant scores.
+    """1 − squared error over squared spread, mean over targets; a constant scores 0.
 
     Both are in units of the largest target, so that no square overflows or vanishes. A target that
     never changes scores 1 where the outputs meet it, otherwise 0.

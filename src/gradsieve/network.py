@@ -1,7 +1,7 @@
 """The simple recurrent network of the paper's Eq. 1: its weights, their initial values, their file.
 
-`Weights` is five arrays that share one flat vector, so that whatever treats all weights alike
-(a velocity, a step, a norm) is one operation on `flat`. A network, a gradient and an update are
+`Weights` is five arrays that share one flat vector, so that a velocity, a step or a norm of all
+weights is one operation on `flat`. A network, a gradient and an update are
 all `Weights`. Nothing here computes with a network: see `gradsieve.flow`.
 """
 
@@ -11,12 +11,12 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.errors import InvalidArgument, InvalidFile, one_of
 from gradsieve.files import parse_object, write_atomically
 from gradsieve.start import Start, as_start
 from gradsieve.tensors import read_tensors, tensor_bytes
@@ -129,7 +129,7 @@ class SRN(Weights):
         output: Output = "softmax",
     ) -> None:
         super().__init__(w_in, w_rec, b, w_out, b_out)
-        self.output = _known_output(output)
+        self.output = one_of("output", output, get_args(Output))
         if not np.isfinite(self.flat).all():
             raise InvalidArgument("network weights contain NaN or infinity")
 
@@ -226,12 +226,6 @@ def _drawn(begin: Start, inputs: int, hidden: int, outputs: int, seed: int) -> d
             f"hidden is {hidden}: with {inputs} inputs and {outputs} outputs the weights need "
             f"{8e-9 * hidden * (inputs + hidden + outputs):.3g} GB, more than there is"
         ) from error
-
-
-def _known_output(output: str) -> Output:
-    if output not in ("softmax", "linear"):
-        raise InvalidArgument(f"output is {output!r}; it may be 'softmax' or 'linear'")
-    return output  # type: ignore[return-value]
 
 
 def _check_fields(given: list[Array]) -> None:

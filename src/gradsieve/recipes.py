@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import one_of
 from gradsieve.recipe import Budget, Curriculum, Optimiser, Recipe, Schedule, Sieve, Start
 
 STAGES = tuple(
@@ -53,7 +53,6 @@ def own_data() -> Recipe:
 
 def paper(sieve: Literal["off", "frozen", "full"] = "frozen") -> Recipe:
     """Table 1's protocol: without a sieve, or skipping by Lemma 1 or by the full derivative."""
-    if sieve not in ("off", "frozen", "full"):
-        raise InvalidArgument(f"sieve is {sieve!r}; it may be 'off', 'frozen' or 'full'")
+    one_of("sieve", sieve, ("off", "frozen", "full"))
     skip = None if sieve == "off" else Sieve("skip", estimator=sieve)
     return Recipe(sieve=skip)

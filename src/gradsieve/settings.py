@@ -1,7 +1,7 @@
 """Settings as values: dataclass fields that carry their own help and the values they may have.
 
-A group of settings is a frozen dataclass that derives from `Settings`. Each field says once what it
-means and what it may be; the check, the command line's options and the documentation read it there.
+A group of settings is a frozen dataclass that derives from `Settings`. Each field has its help and
+its allowed values; the check, the command line's options and the documentation read them there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradsieve.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Rule:
-    """What one setting may be, and what it means."""
+    """The values that one setting may have, and its help."""
 
     help: str
     choices: tuple[Any, ...] = ()
@@ -52,7 +52,7 @@ class Rule:
         )
 
     def __str__(self) -> str:
-        """What it may be, in words: "a number above 0 and at most 1, or None"."""
+        """The allowed values in words: "a number above 0 and at most 1, or None"."""
         if self.choices:
             said = ", ".join(map(repr, self.choices))
         elif self.shape:

@@ -79,7 +79,7 @@ def mixed(normal: Array) -> Array:
     """Half the units as the identity, half as a random orthogonal matrix.
 
     The first half keeps a state as it is, for dependencies over many steps. The second half turns
-    it, for features of what came last. Neither shrinks a delta.
+    it, for features of the last steps. Neither shrinks a delta.
     """
     w_rec = np.eye(len(normal))
     first = len(normal) // 2

@@ -53,8 +53,8 @@ def read_tensors(
     Args:
         path: the file.
         names: of the arrays that it must hold.
-        file_format: what its metadata must name as its format.
-        kind: what a message calls such a file.
+        file_format: the format that its metadata must name.
+        kind: the word for such a file in messages.
         unsealed: whether a file without a checksum is read too.
     """
     check_file(path)

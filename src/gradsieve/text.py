@@ -1,6 +1,8 @@
-"""Text from strangers, made safe for a terminal: names and messages that a file can choose."""
+"""Text: that of strangers made safe for a terminal, and tables in Markdown."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def printable(text: str, keep: str = "\n\t") -> str:
@@ -22,3 +24,15 @@ def printable(text: str, keep: str = "\n\t") -> str:
 def one_line(text: str) -> str:
     """Printable text without line breaks."""
     return printable(" ".join(text.split()) if "\n" in text else text, keep="")
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(table(["task", "T"], [["adding", "100"]]), end="")
+    | task | T |
+    |---|---|
+    | adding | 100 |
+    """
+    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
+    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]]) + "\n"

@@ -31,5 +31,12 @@ def model_and_data(
     net = SRN.random(3, hidden, data.outputs, data.output, variance=1.5 / hidden, seed=seed)
     net.b[:] = generator.standard_normal(hidden)
     net.b_out[:] = generator.standard_normal(data.outputs)
-    model = Model(net, Scaling.of(data), data.classes, data.features, per_step, data.equal_lengths)
+    model = Model(
+        net,
+        scaling=Scaling.of(data),
+        classes=data.classes,
+        features=data.features,
+        per_step=per_step,
+        equal_lengths=data.equal_lengths,
+    )
     return model, data

@@ -91,7 +91,7 @@ def test_c_agrees_on_real_sequences(tmp_path: Path) -> None:
     path = Path(datasets.__file__).parent / "data/JapaneseVowels/JapaneseVowels_TRAIN.ts"
     data = read(path)
     net = SRN.random(data.inputs, 32, data.outputs, variance=1 / 32, seed=3)
-    model = Model(net, Scaling.of(data), data.classes, data.features)
+    model = Model(net, scaling=Scaling.of(data), classes=data.classes, features=data.features)
     found = outputs_of_c(tmp_path, to_c(model, "net"), data)
     assert deviation(model, last_steps(found, data), data) <= 1e-5
 

@@ -89,5 +89,5 @@ def test_an_unknown_board_or_a_missing_tool_is_said(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InvalidArgument, match="board is 'z80'"):
         emulated(model, board="z80")  # type: ignore[arg-type]
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(InvalidArgument, match="arm-none-eabi-gcc is not there"):
+    with pytest.raises(InvalidArgument, match="arm-none-eabi-gcc is not installed"):
         emulated(model)

@@ -261,7 +261,7 @@ def test_a_wrong_description_is_refused(tmp_path: Path, said: Any, says: str) ->
 def test_what_cannot_run_step_by_step_is_refused(tmp_path: Path) -> None:
     net = made("gru")
     both = nn.GRU(3, 7, bidirectional=True)
-    with pytest.raises(InvalidArgument, match="bidirectional; a device has no future"):
+    with pytest.raises(InvalidArgument, match="bidirectional; a device knows one direction"):
         from_torch(both, nn.Linear(14, 4))
     with pytest.raises(InvalidArgument, match="proj_size"):
         from_torch(nn.LSTM(3, 7, proj_size=2), nn.Linear(2, 4))

@@ -73,5 +73,11 @@ def test_real_sequences() -> None:
     datasets = pytest.importorskip("aeon.datasets")
     data = read(Path(datasets.__file__).parent / "data/GunPoint/GunPoint_TRAIN.ts")
     net = SRN.random(data.inputs, 16, data.outputs, variance=1 / 16, seed=3)
-    model = Model(net, Scaling.of(data), data.classes, data.features, equal_lengths=True)
+    model = Model(
+        net,
+        scaling=Scaling.of(data),
+        classes=data.classes,
+        features=data.features,
+        equal_lengths=True,
+    )
     assert check_onnx(to_onnx(model), model, data) <= 1e-5

@@ -98,7 +98,7 @@ def test_an_output_that_is_there_is_kept_unless_forced(fitted: Path, table: Path
     before = (fitted / "fit.json").read_text()
     done = gradsieve("fit", table, "-o", fitted, *FAST)
     assert done.returncode == 2
-    assert "is there already" in done.stderr
+    assert "exists already" in done.stderr
     assert (fitted / "fit.json").read_text() == before
 
 

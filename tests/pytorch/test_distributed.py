@@ -9,10 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from torch import nn
-
-import gradsieve.torch as gst
+from two_processes import begun
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
@@ -45,15 +42,7 @@ def test_two_processes_come_to_the_same_verdicts_as_one_that_sees_all(tmp_path):
 
 def alone(policy: str) -> list:
     """The same training in this process; DDP averages gradients, so the loss is halved."""
-    torch.manual_seed(0)
-    model = nn.RNN(3, 6, dtype=torch.float64)
-    optimizer = gst.Sieve(
-        model,
-        torch.optim.SGD(model.parameters(), lr=0.002),
-        q_range=(-0.2, 0.2),
-        policy=policy,
-    )
-    u = torch.randn(10, 20, 8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    model, _, optimizer, u = begun(policy)
     verdicts = []
     for batch in u:
         optimizer.zero_grad()

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from small_modules import INPUTS, H, forgetful, make, weights_of
 from stepwise_oracle import Oracle
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -24,30 +25,17 @@ from gradsieve.torch.evidence.slope import q_gradient
 from gradsieve.torch.modules.record import Recorder
 from gradsieve.torch.modules.stack import find_stacks
 
-KINDS = {
-    "tanh": (nn.RNN, {}),
-    "gru": (nn.GRU, {}),
-    "lstm": (nn.LSTM, {}),
-    "projected lstm": (nn.LSTM, {"proj_size": 3}),
-    "three tanh layers": (nn.RNN, {"num_layers": 3}),
-    "two lstm layers": (nn.LSTM, {"num_layers": 2}),
-    "bidirectional gru": (nn.GRU, {"bidirectional": True}),
-    "bidirectional lstm layers": (nn.LSTM, {"bidirectional": True, "num_layers": 2}),
-}
-T, B, INPUTS, H = 9, 3, 2, 4
-
-
-def make(kind: str) -> nn.RNNBase:
-    module_class, settings = KINDS[kind]
-    module = module_class(INPUTS, H, **settings)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(1.5)
-    return module
-
-
-def weights_of(module: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in module.named_parameters()}
+KINDS = (
+    "tanh",
+    "gru",
+    "lstm",
+    "projected lstm",
+    "three tanh layers",
+    "two lstm layers",
+    "bidirectional gru",
+    "bidirectional lstm layers",
+)
+T, B = 9, 3
 
 
 def sgd(module: nn.Module, lr: float = 1e-9) -> torch.optim.SGD:
@@ -194,17 +182,9 @@ def test_a_delta_that_turns_is_out_of_range_for_hold_and_in_range_for_skip():
 @pytest.mark.parametrize("kind", ["tanh", "gru", "two lstm layers"])
 def test_slow_Q_survives_where_deltas_are_far_below_a_float(kind):
     """The same network in float32 and, as oracle, in float64; δ falls to some 10^-100."""
-    module_class, settings = KINDS[kind]
     found = []
     for dtype in (torch.float32, torch.float64):
-        torch.manual_seed(1)
-        module = module_class(INPUTS, H, **settings)
-        with torch.no_grad():
-            for name, parameter in module.named_parameters():
-                parameter.mul_(0.4 if "weight" in name else 1.0)
-                if "bias_hh" in name and not isinstance(module, nn.RNN):
-                    parameter[: 2 * H].sub_(2.0)
-        module = module.to(dtype)
+        module = forgetful(kind, dtype)
         recorder = Recorder(find_stacks(module))
         u = torch.randn(150, B, INPUTS).to(dtype)
         outputs, _ = module(u)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_modules import INPUTS, KINDS, H, forgetful, make, weights_of
 from stepwise_oracle import Oracle
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -16,31 +17,7 @@ from gradsieve.torch.modules.record import Recorder
 from gradsieve.torch.modules.stack import find_stacks
 
 ALWAYS = {"policy": "skip", "q_range": (-1e6, 1e6), "max_change": 1e9}
-KINDS = {
-    "tanh": (nn.RNN, {}),
-    "relu": (nn.RNN, {"nonlinearity": "relu"}),
-    "gru": (nn.GRU, {}),
-    "lstm": (nn.LSTM, {}),
-    "no bias": (nn.LSTM, {"bias": False}),
-    "projected lstm": (nn.LSTM, {"proj_size": 3}),
-    "three tanh layers": (nn.RNN, {"num_layers": 3}),
-    "two gru layers": (nn.GRU, {"num_layers": 2}),
-    "two lstm layers": (nn.LSTM, {"num_layers": 2}),
-    "bidirectional gru": (nn.GRU, {"bidirectional": True}),
-    "bidirectional lstm layers": (nn.LSTM, {"bidirectional": True, "num_layers": 2}),
-    "three bidirectional layers": (nn.RNN, {"bidirectional": True, "num_layers": 3}),
-    "batch first": (nn.GRU, {"batch_first": True}),
-}
-T, B, INPUTS, H = 7, 3, 2, 4
-
-
-def make(kind: str) -> nn.RNNBase:
-    module_class, settings = KINDS[kind]
-    module = module_class(INPUTS, H, **settings)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(1.5)
-    return module
+T, B = 7, 3
 
 
 def last_gradient(module: nn.RNNBase, outputs: torch.Tensor, gamma: torch.Tensor) -> torch.Tensor:
@@ -68,10 +45,6 @@ def check(module, optimizer, oracle, before, after, rel=1e-5):
     assert pytest.approx(Q, rel=1e-9) == verdict.Q
     assert verdict.dS == pytest.approx(dS, rel=rel)
     assert verdict.relative == pytest.approx(dS / (2 * S), rel=rel)
-
-
-def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in module.named_parameters()}
 
 
 @pytest.mark.usefixtures("float64")
@@ -187,18 +160,9 @@ def test_one_tanh_layer_has_the_Q_and_frozen_dS_of_the_core():
 @pytest.mark.parametrize("kind", ["tanh", "gru", "lstm", "two lstm layers"])
 def test_the_sign_and_size_survive_where_deltas_are_far_below_a_float(kind):
     """The same network in float32 and, as oracle, in float64; δ falls to some 10^-100."""
-    module_class, settings = KINDS[kind]
     verdicts = []
     for dtype in (torch.float32, torch.float64):
-        torch.manual_seed(1)
-        module = module_class(INPUTS, H, **settings)
-        with torch.no_grad():
-            for name, parameter in module.named_parameters():
-                parameter.mul_(0.4 if "weight" in name else 1.0)
-                if "bias_hh" in name and not isinstance(module, nn.RNN):
-                    parameter[:H].sub_(2.0)
-                    parameter[H : 2 * H].sub_(2.0)
-        module = module.to(dtype)
+        module = forgetful(kind, dtype)
         optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-1), **ALWAYS)
         module(torch.randn(200, B, INPUTS).to(dtype))[0][-1].sum().backward()
         optimizer.step()

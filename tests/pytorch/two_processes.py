@@ -28,17 +28,19 @@ def main(rank: int, directory: Path) -> None:
     os._exit(0)
 
 
-def train(rank: int, policy: str) -> list:
+def begun(policy: str, wrap=lambda model: model) -> tuple:
+    """A model, the same as it is called, the sieve around it, and minibatches."""
     torch.manual_seed(0)
     model = nn.RNN(3, 6, dtype=torch.float64)
-    parallel = DistributedDataParallel(model)
-    optimizer = gst.Sieve(
-        parallel,
-        torch.optim.SGD(parallel.parameters(), lr=0.002),
-        q_range=(-0.2, 0.2),
-        policy=policy,
-    )
+    called = wrap(model)
+    inner = torch.optim.SGD(called.parameters(), lr=0.002)
+    optimizer = gst.Sieve(called, inner, q_range=(-0.2, 0.2), policy=policy)
     u = torch.randn(10, 20, 8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return model, called, optimizer, u
+
+
+def train(rank: int, policy: str) -> list:
+    model, parallel, optimizer, u = begun(policy, DistributedDataParallel)
     verdicts = []
     for batch in u:
         optimizer.zero_grad()

@@ -1,42 +1,27 @@
-"""The report and the live page in a real browser, from real runs.
+"""The report in a real browser, from real runs.
 
-What a browser shows is compared with what the run folders hold: the charts have drawn, nothing is
-asked from the network, switching works, axe finds nothing serious, in both themes and on a phone.
+The page is compared with the run folders: the charts have drawn, nothing is asked from the network,
+switching works, axe finds nothing serious, in both themes and on a phone.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_a_browser import CHARTS, choose, complaints, painted, series, serious, show, text, wait
 from made_runs import write_run, write_study
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 import gradsieve as gs
 from gradsieve.report import write_report
-from gradsieve.report.live import open_server
 from gradsieve.training import Job, run_one
 
 pytestmark = pytest.mark.xdist_group("browser")
-
-CHARTS = (
-    "accuracy-by-network",
-    "accuracy-over-time",
-    "q",
-    "reach",
-    "prediction",
-    "updates",
-    "activations",
-    "loss",
-)
-AXE = Path(__file__).with_name("axe.min.js")
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
 @pytest.fixture(scope="module")
@@ -64,72 +49,6 @@ def report(study: Path) -> Path:
 
 def history(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-
-
-def show(browser: Any, address: str, dark: bool = False, phone: bool = False) -> None:
-    """Open a page, its console and network log emptied before."""
-    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
-    if phone:
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    else:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.get("about:blank")
-    browser.get_log("browser")
-    browser.get_log("performance")
-    browser.get(address)
-
-
-def complaints(browser: Any) -> list[str]:
-    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "INFO"]
-
-
-def series(browser: Any, chart: str) -> list[dict[str, Any]]:
-    """What a chart draws: names and data of its series, from the chart itself."""
-    return browser.execute_script(
-        "return echarts.getInstanceByDom(document.getElementById(arguments[0]))"
-        ".getOption().series.map(({name, data}) => ({name, data}));",
-        f"chart-{chart}",
-    )
-
-
-def painted(browser: Any, chart: str) -> int:
-    """How many different colours a chart's canvas holds: 1 where nothing was drawn."""
-    return browser.execute_script(
-        """
-        const canvas = document.querySelector(`#chart-${arguments[0]} canvas`);
-        const pixels = new Uint32Array(canvas.getContext("2d")
-          .getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-        return new Set(pixels).size;
-        """,
-        chart,
-    )
-
-
-def text(browser: Any, element: str) -> str:
-    return browser.find_element(By.ID, element).text
-
-
-def choose(browser: Any, select: str, label: str) -> None:
-    Select(browser.find_element(By.ID, select)).select_by_visible_text(label)
-
-
-def serious(browser: Any) -> list[str]:
-    """What axe finds that is serious or critical."""
-    browser.execute_script(AXE.read_text())
-    found = browser.execute_async_script(
-        "const done = arguments[arguments.length - 1];"
-        "axe.run(document).then(({violations}) => done(violations));"
-    )
-    return [
-        f"{violation['id']}: {violation['help']} {violation['nodes'][0]['html'][:200]}"
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-    ]
-
-
-def wait(browser: Any, condition: Callable[[], bool]) -> None:
-    WebDriverWait(browser, 15, poll_frequency=0.1).until(lambda _: condition())
 
 
 def test_charts_are_drawn_without_a_complaint(browser: Any, report: Path) -> None:
@@ -363,78 +282,3 @@ def test_two_experiments_can_be_switched(browser: Any, tmp_path: Path) -> None:
     network = Select(browser.find_element(By.ID, "network")).first_selected_option.text
     assert network == "7"
     assert complaints(browser) == []
-
-
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    folder = tmp_path / "runs"
-    with open_server(folder, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
-
-
-def test_the_live_page_follows_a_run_from_before_its_start_to_its_end(
-    browser: Any, live: tuple[Path, str], pictures: Path
-) -> None:
-    folder, address = live
-    show(browser, address)
-    wait(browser, lambda: "waiting for a run to begin" in text(browser, "live-state"))
-    task = gs.tasks.temporal_order(length=12)
-    net = gs.SRN.random(task.inputs, 8, task.outputs, task.output, seed=0)
-    halfway, go_on = threading.Event(), threading.Event()
-
-    def pause(record: dict[str, Any]) -> None:
-        if record["epoch"] == 3:
-            halfway.set()
-            go_on.wait(30)
-
-    training = threading.Thread(
-        target=gs.train,
-        args=(net, task),
-        kwargs={
-            "epochs": 6,
-            "validate_every": 1,
-            "iterations": 5,
-            "sizes": (50, 50, 50),
-            "folder": folder / "full-0",
-            "on_record": pause,
-        },
-    )
-    training.start()
-    assert halfway.wait(30)
-    wait(browser, lambda: "the run goes on, 3 epochs" in text(browser, "live-state"))
-    assert len(series(browser, "loss")[0]["data"]) == 3
-    with (folder / "full-0" / "history.jsonl").open("a") as file:
-        file.write("a corrupted line\n")
-    browser.find_element(By.ID, "raw").click()
-    go_on.set()
-    training.join()
-    wait(browser, lambda: "the run has ended, 6 epochs" in text(browser, "live-state"))
-    losses = [
-        json.loads(line)["loss"]
-        for line in (folder / "full-0" / "history.jsonl").read_text().splitlines()
-        if line.startswith("{")
-    ]
-    drawn = series(browser, "loss")[0]["data"]
-    assert [value for _, value in drawn] == pytest.approx(losses, rel=1e-5)
-    assert browser.find_element(By.ID, "raw").is_selected()
-    assert "1 damaged history lines were left out" in text(browser, "findings")
-    assert serious(browser) == []
-    assert complaints(browser) == []
-    browser.get_screenshot_as_file(str(pictures / "live.png"))
-
-
-def test_the_live_page_says_when_its_server_has_gone(browser: Any, tmp_path: Path) -> None:
-    write_run(tmp_path / "full-0", epochs=3)
-    with open_server(tmp_path, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        show(browser, f"http://127.0.0.1:{server.server_address[1]}/")
-        wait(browser, lambda: "has ended" in text(browser, "live-state"))
-        server.shutdown()
-        thread.join()
-    wait(browser, lambda: "the server does not answer" in text(browser, "live-state"))
-    assert len(series(browser, "loss")[0]["data"]) == 3

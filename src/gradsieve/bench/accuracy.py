@@ -1,10 +1,10 @@
 """Seconds until a task is solved: the core by its recommended recipe, and PyTorch's three modules.
 
 Each PyTorch module gets its best of six ways, searched with seeds that are not those of the
-comparison: PyTorch's start or `gst.init_`, and Adam's rate; a candidate has half the time that a
-network of the comparison has. All see the same sequences, train on
-minibatches of the same size and are validated equally often. Seconds are CPU time of one core, of
-training and validation alike, until the validation accuracy passes 99 %.
+comparison: PyTorch's start or `gst.init_`, and Adam's rate. A candidate has half the time of a
+network of the comparison. All see the same sequences, train on minibatches of the same size and are
+validated equally often. Seconds are CPU time of one core, for training and validation, until the
+validation accuracy passes 99 %.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from gradsieve import recipes
-from gradsieve.network import SRN, Array, Output
+from gradsieve.network import SRN
 from gradsieve.tasks import Task
 from gradsieve.training import Data, Job, run_one
-from gradsieve.training.data import draw
+from gradsieve.training.data import TaskVariant, draw
 
 HIDDEN = 100
 MODULES = ("RNN", "GRU", "LSTM")
@@ -70,10 +70,9 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(TaskVariant):
     """A task with its sequences drawn, so that drawing them is no part of anybody's time."""
 
-    task: Task
     seed: int
     sequences: Data
 
@@ -85,36 +84,10 @@ class Drawn:
     def data(self) -> Data:
         return self.sequences
 
-    @property
-    def name(self) -> str:
-        return self.task.name
-
-    @property
-    def inputs(self) -> int:
-        return self.task.inputs
-
-    @property
-    def outputs(self) -> int:
-        return self.task.outputs
-
-    @property
-    def output(self) -> Output:
-        return self.task.output
-
-    @property
-    def constant_guess(self) -> float:
-        return self.task.constant_guess
-
-    def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]:
-        return self.task.sample_with_starts(count, seed)
-
-    def accuracy(self, outputs: Array, t: Array) -> float:
-        return self.task.accuracy(outputs, t)
-
 
 @dataclass
 class _Race:
-    """What has become of a network by now, and whether its time is over."""
+    """The progress of a network, and whether its time is over."""
 
     cap: float
     seconds: float | None = None

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from typing import Any
 
-from gradsieve.bench.timing import Spread, Step, Timing, take_turns
+from gradsieve.bench.timing import Step, Timing, take_turns
 from gradsieve.bench.workload import GATES, Dimensions, Workload, make_workload
 from gradsieve.kernel import fma_peak, limit_threads
 
@@ -46,13 +46,13 @@ class Row:
     timings: dict[str, Timing]
     peak: Timing | None = field(default=None)  # 10⁹ operations a second, by turn
 
-    def times(self, name: str, than: str) -> Spread | None:
+    def times(self, name: str, than: str) -> float | None:
         """How many times as fast one contender is as another, if both were there."""
         if name not in self.timings or than not in self.timings:
             return None
         return self.timings[than].ratio_to(self.timings[name])
 
-    def share(self, inputs: int = 6) -> Spread | None:
+    def share(self, inputs: int = 6) -> float | None:
         """The share of one core's peak at which forward and backward do their operations."""
         best = next((name for name in ("kernel", "gst plain") if name in self.timings), None)
         if best is None or self.peak is None:
@@ -141,14 +141,14 @@ def measure_row(size: Dimensions, cores: int, turns: int, seconds: float, others
         turns,
         seconds,
         every_turn=lambda: peaks.append(fma_peak(0.02) / 1e9),
-        # On several cores it counts when all are done; on one, what else it did does not.
+        # Wall time on several cores, which counts until all are done; CPU time on one.
         clock=time.process_time if cores == 1 else time.perf_counter,
     )
     return Row(size, cores, taken, Timing(tuple(peaks)))
 
 
 def contenders(workload: Workload, others: bool = True) -> dict[str, Step]:
-    """Whatever can take part at this size: the core, and the libraries that are installed."""
+    """The steps of the core and of the installed libraries at this size."""
     from gradsieve.bench.own_steps import own_steps
 
     steps = own_steps(workload) if workload.size.cell == "tanh" else {}

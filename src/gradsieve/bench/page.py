@@ -1,4 +1,4 @@
-"""What was measured, kept in one JSON file, and shown as a page of tables in Markdown."""
+"""Measurements, kept in one JSON file and shown as a page of tables in Markdown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gradsieve.bench.accuracy import Attempt
 from gradsieve.bench.matrix import GROWTH, Row
 from gradsieve.errors import InvalidFile
 from gradsieve.files import write_atomically
+from gradsieve.text import table
 from gradsieve.training.record import versions
 
 # A heading, whose step is faster, and than whose.
@@ -57,7 +58,7 @@ class Findings:
 
     @classmethod
     def read(cls, path: Path) -> Findings:
-        """What the file holds, or nothing where there is none."""
+        """The findings in the file, or none where there is no file."""
         if not path.exists():
             return cls()
         try:
@@ -98,22 +99,17 @@ def page(found: Findings) -> str:
         parts += ["## Growth", *(_growth(found.growth, varied) for varied in GROWTH)]
     if found.outcomes:
         parts += ["## Seconds until 99 % of the validation sequences are right", _outcomes(found)]
-    return "\n\n".join(parts) + "\n"
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def _ratio(row: Row, fast: str, than: str) -> str:
     found = row.times(fast, than)
-    return "–" if found is None else f"{found.median:.2f}"
+    return "–" if found is None else f"{found:.2f}"
 
 
 def _share(row: Row) -> str:
     share = row.share()
-    return "–" if share is None else f"{share.median:.0%}"
+    return "–" if share is None else f"{share:.0%}"
 
 
 def _speed(rows: list[Row]) -> str:
@@ -138,7 +134,7 @@ def _ratios(rows: list[Row], columns: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _growth(rows: list[Row], varied: str) -> str:
-    """Milliseconds of a plain step, and what a corrected one takes, as one size grows."""
+    """Milliseconds of a plain step, and the ratio of a corrected one, as one size grows."""
     of_size: Callable[[Row], int] = lambda row: getattr(row.size, varied)  # noqa: E731
     middle = {"length": 100, "hidden": 100, "batch": 10}
     others = [name for name in middle if name != varied]

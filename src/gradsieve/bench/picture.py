@@ -51,7 +51,7 @@ def _speed(axis: Axes, found: Findings, cell: str, first: bool) -> None:
         ratios = [row.times(name, "PyTorch plain") for row in rows]
         axis.barh(
             [y + place * height for y in range(len(rows))],
-            [0 if ratio is None else ratio.median for ratio in ratios],
+            [ratio or 0 for ratio in ratios],
             height,
             color=BARS[name],
             label=name,

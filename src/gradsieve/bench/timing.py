@@ -1,7 +1,7 @@
 """Timing that a busy machine does not spoil: contenders take turns, ratios are per turn.
 
 A turn's time of a step is that of its fastest call. On one core that is CPU time of the process:
-what else runs on the core meanwhile does not count, and falls on all contenders alike.
+other work on the core does not count, and disturbs all contenders alike.
 """
 
 from __future__ import annotations
@@ -16,22 +16,6 @@ Step = Callable[[], object]  # one update
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A number over the turns of a run."""
-
-    median: float
-    lowest: float
-    highest: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        return cls(statistics.median(values), min(values), max(values))
-
-    def __format__(self, spec: str) -> str:
-        return f"{self.median:{spec}} ({self.lowest:{spec}} … {self.highest:{spec}})"
-
-
-@dataclass(frozen=True)
 class Timing:
     """Seconds of one step in each turn."""
 
@@ -41,30 +25,29 @@ class Timing:
     def median(self) -> float:
         return statistics.median(self.turns)
 
-    def ratio_to(self, other: Timing) -> Spread:
-        """How many times as long as the other."""
-        return Spread.of([own / its for own, its in zip(self.turns, other.turns, strict=True)])
+    def ratio_to(self, other: Timing) -> float:
+        """This time over the other one: the median of the turns' ratios."""
+        pairs = zip(self.turns, other.turns, strict=True)
+        return statistics.median(own / its for own, its in pairs)
 
-    def share_of(self, peaks: Sequence[float], operations: float) -> Spread:
-        """The share of each turn's peak (operations a second) at which a step does its own."""
-        return Spread.of([operations / t / p for t, p in zip(self.turns, peaks, strict=True)])
+    def share_of(self, peaks: Sequence[float], operations: float) -> float:
+        """The median share of each turn's peak (operations a second) that a step reaches."""
+        pairs = zip(self.turns, peaks, strict=True)
+        return statistics.median(operations / own / peak for own, peak in pairs)
 
 
 def take_turns(
     steps: Mapping[str, Step],
     turns: int,
     seconds: float,
-    before: Callable[[str], None] = lambda name: None,
     every_turn: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, Timing]:
     """Time every step in each turn, for about so many seconds each, in changing order."""
-    for name, step in steps.items():
-        before(name)
+    for step in steps.values():
         step()
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(turns):
-        before(f"turn {turn + 1} of {turns}")
         every_turn()
         for name in sorted(steps, reverse=bool(turn % 2)):
             taken[name].append(_fastest(steps[name], seconds, clock))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,26 +20,28 @@ def torch_steps(workload: Workload) -> dict[str, Step]:
     name = {"tanh": "RNN"}.get(workload.size.cell, workload.size.cell)
     makers = {"PyTorch": getattr(nn, name), "gst": getattr(gst, name, None)}
     return {
-        f"{owner} {look}": _step(make, workload, look)
+        f"{owner} {look}": training_step(make, workload, SIEVES[look])
         for owner, make in makers.items()
         if make is not None
         for look in LOOKS
     }
 
 
-def _step(make: Callable[[int, int], nn.Module], workload: Workload, look: str) -> Step:
+def training_step(
+    make: Callable[[int, int], nn.Module], workload: Workload, settings: dict[str, Any] | None
+) -> Step:
+    """A step of a module with a linear head, inside a sieve of these settings or plain."""
     torch.manual_seed(0)
     u, t = torch.from_numpy(workload.u), torch.from_numpy(workload.t)
     recurrent = make(u.shape[2], workload.size.hidden)
-    head = nn.Linear(workload.size.hidden, workload.net.outputs)
+    head = nn.Linear(recurrent(u)[0].shape[-1], workload.net.outputs)
     model = nn.ModuleList([recurrent, head])
     inner = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    settings = SIEVES[look]
     optimizer = inner if settings is None else gst.Sieve(model, inner, **settings)
 
     def step() -> None:
         optimizer.zero_grad()
-        outputs, _ = recurrent(u)
+        outputs = recurrent(u)[0]
         torch.autograd.backward(nn.functional.cross_entropy(head(outputs[-1]), t))
         optimizer.step()
 

@@ -1,4 +1,4 @@
-"""One minibatch of temporal order, the network that learns it, and what is done to its updates."""
+"""One minibatch of temporal order, the network that learns it, and the sieves around it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIEVES: dict[str, dict[str, Any] | None] = {
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What is trained: a cell, H units, B sequences of T steps.
+    """The sizes of a step: a cell, H units, B sequences of T steps.
 
     >>> Dimensions("GRU", 100, 10, 200).name
     'GRU H=100 B=10 T=200'

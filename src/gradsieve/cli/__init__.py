@@ -6,6 +6,8 @@ never with a traceback.
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -39,7 +41,10 @@ class Commands(TyperGroup):
         alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
         own_parsing = getattr(module, f"{cmd_name.capitalize()}Command", None)
         function = getattr(module, cmd_name)
-        alone.command(cmd_name, rich_help_panel=PANELS[cmd_name], cls=own_parsing)(function)
+        # A paragraph in one line, which the terminal wraps at its own width.
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(function.__doc__ or ""))
+        panel = PANELS[cmd_name]
+        alone.command(cmd_name, help=text, rich_help_panel=panel, cls=own_parsing)(function)
         return typer.main.get_command(alone)
 
 

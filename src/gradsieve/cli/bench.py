@@ -1,4 +1,4 @@
-"""`gradsieve bench`: what training costs, as ratios taken in one run, and the time to accuracy."""
+"""`gradsieve bench`: the cost of training, as ratios of one run, and the time to accuracy."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Annotated
 import typer
 
 from gradsieve.cli.console import Console
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 from gradsieve.files import write_atomically
 
 
 def bench(
     with_torch: Annotated[
-        bool, typer.Option("--torch", help="What gst.Sieve costs for each kind of module instead.")
+        bool, typer.Option("--torch", help="Measure gst.Sieve for each kind of module instead.")
     ] = False,
     to_accuracy: Annotated[
         bool,
-        typer.Option("--time-to-accuracy", help="Seconds until a task is solved at 99 % instead."),
+        typer.Option("--time-to-accuracy", help="Measure the seconds to 99 % on a task instead."),
     ] = False,
-    task: Annotated[str, typer.Option(help="Of --time-to-accuracy.")] = "temporal_order",
-    length: Annotated[int, typer.Option(min=10, help="Of the task's sequences.")] = 200,
-    networks: Annotated[int, typer.Option(min=1, help="Of each contestant.")] = 3,
+    task: Annotated[str, typer.Option(help="Task of --time-to-accuracy.")] = "temporal_order",
+    length: Annotated[int, typer.Option(min=10, help="Time steps of a sequence.")] = 200,
+    networks: Annotated[int, typer.Option(min=1, help="Networks of each contestant.")] = 3,
     cap: Annotated[float, typer.Option(min=1, help="Seconds for each network.")] = 60.0,
     cores: Annotated[
-        int | None, typer.Option(min=1, help="Only on so many; by default on one and on all.")
+        int | None,
+        typer.Option(min=1, help="Measure on this many only; by default on one and on all."),
     ] = None,
     quick: Annotated[bool, typer.Option(help="One size, few turns, no growth with size.")] = False,
     output: Annotated[
@@ -36,11 +37,11 @@ def bench(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Measure what training costs: gradsieve, PyTorch and JAX, side by side.
+    """Measure the cost of training: gradsieve, PyTorch and JAX, side by side.
 
     The matrix has tanh, GRU and LSTM networks of several sizes, on one core and on all, plain,
-    judged and corrected. Steps of one size take turns, so that whatever else the machine does falls
-    on all of them alike. What is not installed is left out and named.
+    judged and corrected. Steps of one size take turns, so that other work of the machine falls on
+    all of them alike. Libraries that are not installed are left out and named.
     """
     if with_torch:
         _bench_torch(quick, output, as_json)
@@ -54,7 +55,7 @@ def bench(
         def before(name: str) -> None:
             if console.is_terminal:
                 status.update(f"{name} …")
-            elif not name.startswith("turn"):
+            else:
                 console.print(name)
 
         if to_accuracy:
@@ -85,18 +86,17 @@ def bench(
 
 
 def _require_torch(what: str) -> None:
-    try:
+    with needs_extra(what, "torch"):
         import gradsieve.torch  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(what, "torch") from error
 
 
 def _bench_torch(quick: bool, output: Path | None, as_json: bool) -> None:
     _require_torch("bench --torch")
-    from gradsieve.torch import cost
+    from gradsieve.bench.module_costs import measure, table
+    from gradsieve.bench.workload import Dimensions
 
-    costs = cost.measure(repeats=5 if quick else 20)
-    numbers = json.dumps([vars(item) for item in costs], indent=1)
+    costs = measure(Dimensions("tanh", 100, 10, 100), turns=5 if quick else 20)
+    numbers = json.dumps([cost.as_dict() for cost in costs], indent=1)
     if output is not None:
         write_atomically(output, numbers + "\n")
-    print(numbers if as_json else cost.table(costs))
+    print(numbers if as_json else table(costs))

@@ -1,4 +1,4 @@
-"""The one way to a terminal: text is shown as it is, and what a terminal would obey is escaped."""
+"""The console of all commands: text is shown as it is, and control characters are escaped."""
 
 from __future__ import annotations
 

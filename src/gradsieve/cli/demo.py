@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -19,7 +19,7 @@ from gradsieve.cli.progress import RunsProgress, signed
 from gradsieve.network import SRN
 from gradsieve.report import write_report
 from gradsieve.report.advice import SOLVED
-from gradsieve.training import Job, Run, run_one
+from gradsieve.training import Job, Run, run_one, side_by_side
 
 LABELS = ("off", "on")
 HIDDEN = 100
@@ -59,9 +59,9 @@ def demo(
 
     The symbols to remember come early, and the answer is asked for at the last step. Each network
     is trained twice by the recipe for own data, from the same initial weights on the same
-    minibatches: once with the sieve off and once with it on. Off is no straw man: the gradient is
-    scaled (RMSprop) and clipped, and the recurrent weights begin orthogonal. Ends with a table, one
-    sentence and a report.
+    minibatches: once with the sieve off and once with it on. Off keeps the rest of the recipe: the
+    gradient is scaled (RMSprop) and clipped, and the recurrent weights begin orthogonal. The
+    command ends with a table, one sentence and a report.
     """
     usual = QUICK if quick else WHOLE
     size = Size(length or usual.length, networks or usual.networks, epochs or usual.epochs)
@@ -115,17 +115,9 @@ def _train(size: Size, folder: Path, jobs: int) -> dict[str, list[Run]]:
         return run
 
     pairs = [(network, label) for network in range(size.networks) for label in LABELS]
-    with RunsProgress(console) as progress, ThreadPoolExecutor(jobs) as pool:
-        futures = {pair: pool.submit(one, *pair) for pair in pairs}
-        try:
-            for future in futures.values():
-                future.result()
-        except KeyboardInterrupt:
-            stop.set()
-    return {
-        label: [futures[network, label].result() for network in range(size.networks)]
-        for label in LABELS
-    }
+    with RunsProgress(console) as progress:
+        runs = side_by_side([partial(one, *pair) for pair in pairs], jobs, stop)
+    return {label: runs[place :: len(LABELS)] for place, label in enumerate(LABELS)}
 
 
 def _sentence(runs: dict[str, list[Run]]) -> str:

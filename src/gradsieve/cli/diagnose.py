@@ -23,13 +23,13 @@ def diagnose(
         Path | None, typer.Argument(help="Sequences to look at; white noise by default.")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw it into this .png, .svg or .pdf file.")
+        Path | None, typer.Option(help="Draw the diagnosis into this .png, .svg or .pdf file.")
     ] = None,
     steps: Annotated[int, typer.Option(help="Length of the white noise.")] = 100,
     *,
     table: Table,
-    seed: Annotated[int, typer.Option(help="Of the noise.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as JSON.")] = False,
 ) -> None:
     """Say how far back a network's gradient reaches, what that means, and what to try next.
 

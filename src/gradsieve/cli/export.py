@@ -49,31 +49,28 @@ def export(
     network: Annotated[
         Path, typer.Argument(help="A network of gradsieve or of PyTorch (.safetensors).")
     ],
-    form: Annotated[Format, typer.Option("--format", help="What to write.")],
+    form: Annotated[Format, typer.Option("--format", help="Format of the file.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; beside the network by default.")
     ] = None,
-    weights: Annotated[
-        Precision, typer.Option(help="How the matrices are held.")
-    ] = Precision.float32,
-    name: Annotated[str, typer.Option(help="What every name in the C header begins with.")] = (
-        "network"
-    ),
+    weights: Annotated[Precision, typer.Option(help="Format of the matrices.")] = Precision.float32,
+    name: Annotated[str, typer.Option(help="Prefix of every name in the C header.")] = ("network"),
     streaming: Annotated[
         bool, typer.Option("--streaming", help="ONNX: one step at a time, state in and out.")
     ] = False,
     lengths: Annotated[
         bool | None,
         typer.Option(
-            "--lengths/--no-lengths", help="Whether the ONNX file takes lengths; as trained."
+            "--lengths/--no-lengths",
+            help="Whether the ONNX file takes lengths; default: as in training.",
         ),
     ] = None,
     description: Annotated[
         Path | None,
-        typer.Option(help="Of a PyTorch network: JSON with its classes, inputs and scaling."),
+        typer.Option(help="JSON with the classes, inputs and scaling of a PyTorch network."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Measure on these sequences what the export costs.")
+        Path | None, typer.Option(help="Sequences on which the loss of accuracy is measured.")
     ] = None,
     emulate: Annotated[
         Board | None,
@@ -83,7 +80,7 @@ def export(
     table: Table,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
-    """Write a network for a device and say what it needs.
+    """Write a network for a device, and print the memory and the operations that it needs.
 
     [bold]gradsieve export gestures/network.safetensors --format c --weights int8 --data
     gestures.csv -o gestures.h[/bold]
@@ -92,7 +89,7 @@ def export(
     taken as well.
     """
     if emulate is not None and form is not Format.c:
-        raise InvalidArgument("--emulate is of the C export; give it with --format c")
+        raise InvalidArgument("--emulate needs --format c")
     described = None if description is None else Description.from_json(description)
     model = read_network(network, described)
     sequences = table.read_for(model, data)
@@ -162,5 +159,5 @@ def _cost(facts: dict[str, Any]) -> str:
             f"{facts['exported_score']:.4f}."
         )
     if facts["weights"] == "int8":
-        return " What int8 costs in accuracy is not known: give --data to measure it."
+        return " The loss of accuracy by int8 is not known: give --data to measure it."
     return ""

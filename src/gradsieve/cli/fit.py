@@ -62,9 +62,9 @@ def fit(
         typer.Option(help="Time for search and training, e.g. 60s, 10m or 1h.", metavar="TIME"),
     ] = None,
     kind: Annotated[
-        str, typer.Option(help="auto, classification or regression: what targets are.")
+        str, typer.Option(help="Kind of the targets: auto, classification or regression.")
     ] = "auto",
-    per: Annotated[str, typer.Option(help="auto, series or step: what has one target.")] = "auto",
+    per: Annotated[str, typer.Option(help="Owner of a target: auto, series or step.")] = "auto",
     *,
     table: Table,
     missing: Annotated[
@@ -99,7 +99,7 @@ def fit(
         float, typer.Option(help="Share of the series that test it, unless --test is given.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Decides split, initial weights and order.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time; all cores.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; default: one a core.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
@@ -108,8 +108,9 @@ def fit(
     [bold]gradsieve fit gestures.csv -o gestures[/bold]
 
     CSV and Parquet are in long form: one row a time step, with columns for the series, the time,
-    the features and the target. Classes or quantities, one target a series or one a step: it is
-    seen from the data, and can be said. Series are split, never steps.
+    the features and the target. Whether targets are classes or quantities, and one a series or one
+    a step, is inferred from the data, unless --kind and --per are given. Series are split, never
+    steps.
     """
     given: dict[str, Any] = {
         "rates": _numbers("--learning-rate", learning_rate),
@@ -189,7 +190,7 @@ def _shown(progress: RunsProgress, validate_every: int) -> OnRecord:
 
 
 def say(console: Console, fitted: Fitted, output: Path) -> None:
-    """The verdict, in words."""
+    """Print the outcome in words."""
     if fitted.run.stopped == "interrupted":
         console.print("Interrupted: this is the best network so far.")
     task, score, found, net = fitted.task, fitted.score, fitted.diagnosis, fitted.model

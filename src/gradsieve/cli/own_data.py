@@ -36,7 +36,8 @@ class Table:
         typer.Option(help="Target column, 'target' by default; several for several quantities."),
     ] = None
     feature: Annotated[
-        list[str] | None, typer.Option(help="Input column; all that are left by default.")
+        list[str] | None,
+        typer.Option(help="Input column, several times; default: all other columns."),
     ] = None
     max_values: Annotated[int, typer.Option(help="Refuse files with more values than this.")] = (
         MAX_VALUES

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -36,16 +35,11 @@ class RunsProgress:
         )
 
     def __enter__(self) -> Self:
-        self._progress.__enter__()
+        self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
 
     def row(self, name: str, epochs: int) -> Callable[[dict[str, Any]], None]:
         """A function that takes each record of this run's history."""

@@ -7,7 +7,7 @@ A command takes one parameter `recipe`, and `recipe_options` puts the options in
 
 Each part of the recipe has its own panel in the help. `--sieve` names a policy or `off`, and
 `--start` a recurrent matrix. A value is read by its setting's rule, so a wrong one is an
-`InvalidArgument` that says what it may be.
+`InvalidArgument` that lists the allowed ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BASES: Bases = {
 }
 OFF = "off"
 NAMED = {"policy": "sieve", "recurrent": "start"}  # settings whose option is called as their part
-MAIN = ("sieve", "start", "epochs")  # what most people change
+MAIN = ("sieve", "start", "epochs")  # that most people change
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class SettingOption:
         return self.choices == (True, False)
 
     def read(self, given: str | bool) -> Any:
-        """The setting's value, from what was written."""
+        """The setting's value, from the words on the command line."""
         if isinstance(given, bool):
             return given
         word = given.strip().lower()
@@ -162,7 +162,7 @@ def _base(bases: Bases, name: str) -> Recipe:
 
 
 def _replaced(recipe: Recipe, values: dict[SettingOption, Any]) -> Recipe:
-    """The recipe with these settings; what names a part comes before the rest of that part."""
+    """The recipe with these settings; the names of parts come before their other settings."""
     off = any(option.name == "sieve" and value == OFF for option, value in values.items())
     idle = [option for option in values if option.part == "sieve" and option.name != "sieve"]
     if off and idle:

@@ -17,14 +17,14 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
         "report.html"
     ),
-    title: Annotated[str, typer.Option(help="Its heading.")] = "gradsieve report",
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "gradsieve report",
 ) -> None:
     """Write a report about runs: one HTML file that needs no network.
 
     [bold]gradsieve report runs/first runs/second -o report.html[/bold]
 
-    Runs from the same initial network are compared with each other; a run that is not finished
-    is shown as far as it is.
+    Runs from the same initial network are compared with each other. A run that goes on is shown up
+    to its last record.
     """
     from gradsieve.report import write_report
 

@@ -27,7 +27,7 @@ THIS_CLUSTER = "auto"  # the Ray instance that runs on this machine
 
 
 class Name(StrEnum):
-    """What can be asked for: a study of `gradsieve.experiments.studies`, or all of them."""
+    """A study of `gradsieve.experiments.studies`, or all of them."""
 
     figure1 = "figure1"
     figure2 = "figure2"
@@ -61,7 +61,7 @@ def with_address(words: Sequence[str]) -> list[str]:
 
 
 def reproduce(
-    study: Annotated[Name, typer.Argument(help="What to re-create.")] = Name.all,
+    study: Annotated[Name, typer.Argument(help="Study to run.")] = Name.all,
     networks: Annotated[int, typer.Option(min=1, help="Networks in each condition.")] = 10,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of 50 updates.")] = 2000,
     tasks: Annotated[
@@ -93,21 +93,21 @@ def reproduce(
     ] = None,
     from_record: Annotated[
         list[Path] | None,
-        typer.Option(help="Go on from the rows of such a CSV file, e.g. results/runs.csv."),
+        typer.Option(help="Go on from the rows of this CSV file, e.g. results/runs.csv."),
     ] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option(help="Write TensorBoard event files of the runs there too.")
+        Path | None, typer.Option(help="Folder for TensorBoard event files of the runs.")
     ] = None,
     write_only: Annotated[
-        bool, typer.Option(help="Compute nothing: write tables and figures of what there is.")
+        bool, typer.Option(help="Compute nothing: write tables and figures of the stored runs.")
     ] = False,
-    status: Annotated[bool, typer.Option("--status", help="Say how far the study is.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print how many runs are done.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: as JSON.")] = False,
 ) -> None:
-    """Re-create the paper's figures and tables, and the ones that it should have had.
+    """Re-create the paper's figures and tables, and further ones that it lacks.
 
-    Everything is resumable: stop it at any moment, by any means, and the same command goes on. The
-    whole takes a day on two cores; a small study takes a minute:
+    Stop it at any moment, by any means: the same command goes on. All studies take a day on two
+    cores. A small study takes a minute:
 
     [bold]gradsieve reproduce table1 --networks 2 --epochs 5[/bold]
     """
@@ -132,7 +132,7 @@ def reproduce(
     places = Places(folder, output or folder / "results", jobs or os.cpu_count() or 1)
     if ray is not None:
         console.print(f"Looking for Ray ({ray}) …")
-    # What there is can be written while another process still computes.
+    # The stored rows can be written while another process still computes.
     with nullcontext() if write_only else sole_writer(folder):
         for one in chosen:
             if not write_only:

@@ -19,7 +19,7 @@ class StudyEvents:
         self._sent: dict[RunConfig, int] = {}
 
     def watch(self, running: Sequence[RunConfig]) -> None:
-        """Send what is new of the runs in flight, and the rest of those that have ended."""
+        """Send new records of the runs in flight, and the rest of those that have ended."""
         for config in {*running, *self._sinks}:
             if config not in self._sinks:
                 place = f"{config.condition.task}-{config.condition.length}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rich.progress import (
@@ -23,7 +22,7 @@ from gradsieve.experiments.execute import progress_of
 
 
 class StudyProgress:
-    """On a terminal a bar for the study and one for each run; else a line now and then."""
+    """On a terminal a bar for the study and one for each run; elsewhere a line now and then."""
 
     def __init__(self, console: Console, name: str, folder: Path) -> None:
         self.console, self.name, self.folder = console, name, folder
@@ -41,22 +40,17 @@ class StudyProgress:
         self._spoke = 0.0
 
     def __enter__(self) -> Self:
-        self._bars.__enter__()
+        self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
 
     def begin(self, missing: Sequence[RunConfig]) -> None:
         """A new batch of runs, in this order."""
         self._order = [config.key for config in missing]
         self._costs = [config.cost for config in missing]
-        # What an earlier session computed of them took no time of this one.
+        # Epochs that an earlier session computed took no time of this one.
         self._had = [self._computed(config) for config in missing]
         self._begun = time.monotonic()
 

@@ -29,12 +29,14 @@ ENDINGS = {
 
 @recipe_options()
 def train(
-    task: Annotated[str, typer.Argument(help=f"What to learn: {', '.join(tasks.NAMES)}.")],
+    task: Annotated[str, typer.Argument(help=f"Task: {', '.join(tasks.NAMES)}.")],
     length: Annotated[int, typer.Option(help="Time steps of a sequence.")] = 100,
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = 100,
     *,
     recipe: Recipe,
-    seed: Annotated[int, typer.Option(help="Decides initial weights, data and order.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of initial weights, data and order of minibatches.")
+    ] = 0,
     convention: Annotated[
         str, typer.Option(help="Whose version of the task.", metavar="|".join(tasks.CONVENTIONS))
     ] = "author",
@@ -54,8 +56,8 @@ def train(
 
     [bold]gradsieve train temporal_order --length 50 --epochs 40 -o runs/first[/bold]
 
-    The settings are those of the recommended recipe; each option replaces one. Ctrl-C ends the run
-    with what it has, and the same command goes on from there.
+    The settings are those of the recommended recipe; each option replaces one. Ctrl-C ends the
+    run with its best network so far, and the same command goes on from there.
     """
     problem = tasks.by_name(task, length, convention)  # type: ignore[arg-type]
     about: dict[str, Any] = {"network": seed}

@@ -5,7 +5,7 @@ parts = gradsieve.data.split(data, seed=0)        # whole series to each part
 scaling = gradsieve.data.Scaling.of(parts.train)  # learned on the training part only
 """
 
-from gradsieve.data._long_form import Columns
+from gradsieve.data._columns import Columns
 from gradsieve.data._missing import filled
 from gradsieve.data._preparation import Missing, Preparation
 from gradsieve.data._read import ENDINGS, MAX_VALUES, read

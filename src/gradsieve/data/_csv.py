@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
+from gradsieve.data._columns import Columns
+from gradsieve.data._long_form import LONGEST_NAME, LongForm, Rows, rows_at_once
 from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice, number

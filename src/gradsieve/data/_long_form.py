@@ -2,7 +2,7 @@
 
 `LongForm` takes rows in chunks from a CSV or Parquet reader, checks each as it comes (so that an
 error names the row) and builds the sequences. Rows of different series may be interleaved; within
-a series time must increase strictly and by equal steps, or `Preparation` says what to do.
+a series time must increase strictly and by equal steps, or as `Preparation` allows.
 Time orders rows and is not an input.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from gradsieve.data._columns import Columns
 from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._spacing import (
@@ -38,50 +39,6 @@ from gradsieve.network import Array
 
 CHUNK_VALUES = 1_000_000  # read at once
 LONGEST_NAME = 1000  # characters of a series or class name: longer is a damaged file
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which column is what. None: the usual name where it exists; features: all that is left."""
-
-    series: str = "series"
-    time: str | None = None
-    targets: tuple[str, ...] = ("target",)
-    features: tuple[str, ...] | None = None
-
-    def resolved(self, source: str, header: Sequence[str]) -> Columns:
-        """These columns against a file's header."""
-        _check_header(source, header)
-        listed = ", ".join(repr(name[:60]) for name in header[:20])
-        known = set(header)
-        for role, name in (("series", self.series), *(("target", name) for name in self.targets)):
-            if name not in known:
-                raise InvalidFile(
-                    f"{source}: there is no {role} column {name!r} among {listed}; say which "
-                    f"column it is with --{role}"
-                )
-        time = self.time or ("time" if "time" in header else None)
-        taken = {self.series, time, *self.targets}
-        features = self.features or tuple(name for name in header if name not in taken)
-        for name in (*features, *([time] if time else [])):
-            if name not in known:
-                raise InvalidFile(f"{source}: there is no column {name!r} among {listed}")
-        if not features:
-            raise InvalidFile(f"{source}: no feature column is left among {listed}")
-        return replace(self, time=time, features=features)
-
-
-def _check_header(source: str, header: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for position, name in enumerate(header, start=1):
-        if not name:
-            raise InvalidFile(
-                f"{source}: column {position} has no name; name it, or drop it (pandas writes its "
-                "index so: save with index=False)"
-            )
-        if name in seen:
-            raise InvalidFile(f"{source}: column {name[:60]!r} is there twice; rename one")
-        seen.add(name)
 
 
 def rows_at_once(columns: int) -> int:

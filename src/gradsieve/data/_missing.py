@@ -1,4 +1,4 @@
-"""Missing inputs: what stands in their place, in training and on a device alike.
+"""Missing inputs and their replacements, the same in training and on a device.
 
 Every choice looks at the past only, so that a device that sees one step at a time does the same.
 """

@@ -22,9 +22,9 @@ from gradsieve.errors import InvalidFile
 from gradsieve.network import Array
 
 NAMES = ("u", "t", "lengths", "features")
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's
 HEADER = 1 << 16  # bytes within which the header of an array must end
-# What a header says, as `numpy.savez` writes it: read by pattern, since it is Python source.
+# Entries of a header, as `numpy.savez` writes it: read by pattern, since it is Python source.
 DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[?bBiufcmMOSUVa]\d{0,9}(?:\[\w+\])?)['"]""")
 ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d,\s]{0,200})\)""")

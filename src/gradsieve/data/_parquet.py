@@ -7,16 +7,18 @@ rows costs its label once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradsieve.data._long_form import LONGEST_NAME, Columns, LongForm, Rows, rows_at_once
+from gradsieve.data._columns import Columns
+from gradsieve.data._long_form import LONGEST_NAME, LongForm, Rows, rows_at_once
 from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
-from gradsieve.errors import InvalidFile, MissingExtra
+from gradsieve.errors import InvalidFile, needs_extra
 from gradsieve.network import Array
 
 
@@ -28,11 +30,9 @@ def read_parquet(
     max_values: int,
     preparation: Preparation = Preparation(),
 ) -> Sequences:
-    try:
+    with needs_extra("reading Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("reading Parquet", "parquet") from error
     try:
         schema = pq.read_schema(path)
         columns = columns.resolved(str(path), schema.names)
@@ -64,43 +64,31 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 def _check_types(path: Path, pa: Any, schema: Any, columns: Columns) -> None:
     types = pa.types
-    for name in columns.features or ():
-        kind = schema.field(name).type
-        if not (
-            types.is_floating(kind)
-            or types.is_integer(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-        ):
-            raise InvalidFile(
-                f"{path}, column {name!r}: its type is {str(kind)[:60]}, not a number; convert it, "
-                "or leave it out with --feature"
-            )
-    for name in (columns.series, *columns.targets):
-        kind = schema.field(name).type
-        value = kind.value_type if types.is_dictionary(kind) else kind
-        if not (
-            _is_text(pa, value)
-            or types.is_integer(value)
-            or types.is_floating(value)
-            or types.is_boolean(value)
-        ):
-            raise InvalidFile(
-                f"{path}, column {name!r}: its type is {str(kind)[:60]}, neither text nor a number"
-            )
-    if columns.time:
-        kind = schema.field(columns.time).type
-        if not (
-            types.is_integer(kind)
-            or types.is_floating(kind)
-            or types.is_timestamp(kind)
-            or types.is_date(kind)
-            or types.is_duration(kind)
-        ):
-            raise InvalidFile(
-                f"{path}, column {columns.time!r}: its type is {str(kind)[:60]}; a time must be a "
-                "number, a date or a timestamp"
-            )
+    numbers = (types.is_integer, types.is_floating)
+    times = (types.is_timestamp, types.is_date, types.is_duration)
+    for names, fitting, said in (
+        (
+            columns.features or (),
+            (*numbers, types.is_boolean, types.is_decimal),
+            ", not a number; convert it, or leave it out with --feature",
+        ),
+        (
+            (columns.series, *columns.targets),
+            (*numbers, types.is_boolean, partial(_is_text, pa)),
+            ", neither text nor a number",
+        ),
+        (
+            (columns.time,) if columns.time else (),
+            (*numbers, *times),
+            "; a time must be a number, a date or a timestamp",
+        ),
+    ):
+        for name in names:
+            kind = value = schema.field(name).type
+            if types.is_dictionary(kind) and name in (columns.series, *columns.targets):
+                value = kind.value_type
+            if not any(fits(value) for fits in fitting):
+                raise InvalidFile(f"{path}, column {name!r}: its type is {str(kind)[:60]}{said}")
 
 
 def _chunks(path: Path, pa: Any, file: Any, columns: Columns, wanted: list[str]) -> Iterator[Rows]:

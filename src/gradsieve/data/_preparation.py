@@ -1,6 +1,6 @@
-"""What is done to raw series before a network sees them: chosen once, stored with the network.
+"""The preparation of raw series: chosen once, and stored with the network.
 
-Every choice refuses by default, so that nothing is made up silently.
+The defaults refuse, so that no value is made up silently.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ class Preparation(Settings):
 
     missing: Missing = setting(
         "refuse",
-        "What counts for a missing input: its mean in training, or its last value in the series.",
+        "Value of a missing input: its mean in training, or its last value in the series.",
         choices=get_args(Missing),
     )
     spacing: Spacing = setting(
         "refuse",
-        "What is done where times are not equally spaced: ignore takes rows as steps, resample"
-        " interpolates.",
+        "Times that are not equally spaced: ignore takes rows as steps, resample interpolates.",
         choices=get_args(Spacing),
     )
     lengths: Lengths = setting(

@@ -1,22 +1,23 @@
-"""One door for every format: the file's ending says which reader takes it."""
+"""`read`, for every format: the file's ending chooses the reader."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
+from gradsieve.data._columns import Columns
 from gradsieve.data._csv import read_csv
-from gradsieve.data._long_form import Columns
 from gradsieve.data._npz import read_npz
 from gradsieve.data._parquet import read_parquet
 from gradsieve.data._preparation import Preparation
 from gradsieve.data._sequences import Sequences
 from gradsieve.data._targets import KindChoice, PerChoice
 from gradsieve.data._ts import read_ts
-from gradsieve.errors import InvalidArgument, InvalidFile
+from gradsieve.errors import InvalidArgument, InvalidFile, one_of
 
 ENDINGS = (".npz", ".csv", ".tsv", ".parquet", ".pq", ".ts")
 MAX_VALUES = 100_000_000  # 0.8 GB of float64; reading takes about three times as much at its peak
@@ -38,16 +39,35 @@ def read(
         kind: whether targets are classes or quantities; "auto" looks at them.
         per: one target a series or a step; "auto" looks at them.
         columns: of a CSV or Parquet file, which column is what.
-        preparation: what is done about missing inputs, unequal spacing and unequal lengths.
+        preparation: how missing inputs, unequal spacing and unequal lengths are treated.
         max_values: refuse a file with more values than this.
     """
     file = Path(path)
-    for name, value, known in (
-        ("kind", kind, ("auto", "classification", "regression")),
-        ("per", per, ("auto", "series", "step")),
-    ):
-        if value not in known:
-            raise InvalidArgument(f"{name} is {value!r}; it may be {', '.join(known)}")
+    for name, value, known in (("kind", kind, KindChoice), ("per", per, PerChoice)):
+        one_of(name, value, get_args(known))
+    _check(file)
+    ending, prepared = file.suffix.lower(), preparation or Preparation()
+    if ending == ".ts" and per == "step":
+        raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
+    if prepared.missing != "refuse" and ending in (".npz", ".ts"):
+        raise InvalidFile(
+            f"{file}: missing is {prepared.missing!r}, which is for tables (CSV, Parquet); fill "
+            "the values in"
+        )
+    try:
+        with np.errstate(all="ignore"):  # values that are not finite are refused by row and column
+            data = _read(file, kind, per, columns or Columns(), max_values, prepared)
+    except MemoryError as error:
+        raise InvalidFile(f"{file}: needs more memory than there is; split it") from error
+    interval = data.preparation.interval
+    try:
+        return replace(data, preparation=replace(prepared, interval=interval))
+    except InvalidArgument as error:
+        raise InvalidFile(f"{file}: {error}") from error
+
+
+def _check(file: Path) -> None:
+    """Refuse a file that no reader takes: another ending, no file, an empty one."""
     if file.suffix.lower() not in ENDINGS:
         raise InvalidFile(
             f"{file}: the ending {file.suffix!r} is not one that is read; it may be "
@@ -62,24 +82,6 @@ def read(
         raise InvalidFile(f"{file}: {what}")
     if empty:
         raise InvalidFile(f"{file}: the file is empty")
-    if file.suffix.lower() == ".ts" and per == "step":
-        raise InvalidFile(f"{file}: a .ts file has one target a series, none at every step")
-    prepared = preparation or Preparation()
-    if prepared.missing != "refuse" and file.suffix.lower() in (".npz", ".ts"):
-        raise InvalidFile(
-            f"{file}: missing is {prepared.missing!r}, which is for tables (CSV, Parquet); fill "
-            "the values in"
-        )
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is refused by row and column
-            data = _read(file, kind, per, columns or Columns(), max_values, prepared)
-    except MemoryError as error:
-        raise InvalidFile(f"{file}: needs more memory than there is; split it") from error
-    interval = data.preparation.interval
-    try:
-        return replace(data, preparation=replace(prepared, interval=interval))
-    except InvalidArgument as error:
-        raise InvalidFile(f"{file}: {error}") from error
 
 
 def _read(

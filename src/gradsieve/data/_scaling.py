@@ -23,7 +23,7 @@ class Scaling:
 
     @classmethod
     def of(cls, data: Sequences) -> Self:
-        """Learn from these sequences; what never changes keeps its unit."""
+        """Learn from these sequences; a constant column keeps its unit."""
         target_mean = target_spread = None
         if data.classes is None:
             target_mean, target_spread = _moments(data.targets)

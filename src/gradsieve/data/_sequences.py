@@ -1,4 +1,4 @@
-"""What every reader returns: sequences of any lengths with their targets, in raw units.
+"""`Sequences`, which every reader returns: of any lengths, with targets, in raw units.
 
 All values lie in one array, one row a time step, sequence after sequence; nothing is padded until
 a minibatch is made. `padded` aligns sequences at their end, which is how `gradsieve.flow` treats
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """N sequences, their targets, and what they are called."""
+    """N sequences, their targets and their names."""
 
     values: Array  # (steps of all sequences, I) float64
     lengths: Array  # (N,) int64, each at least 1
@@ -97,7 +97,7 @@ class Sequences:
         )
 
     def padded(self, chosen: ArrayLike | None = None, dtype: DTypeLike = np.float32) -> Batch:
-        """A minibatch of these sequences (all by default); what precedes a sequence is zero."""
+        """A minibatch of these sequences (all by default); the steps before a sequence are zero."""
         chosen = np.arange(self.count) if chosen is None else np.asarray(chosen, dtype=np.int64)
         lengths = self.lengths[chosen]
         longest = int(lengths.max())
@@ -105,7 +105,7 @@ class Sequences:
         column = np.repeat(np.arange(len(chosen)), lengths)
         row = steps - np.repeat(self.offsets[chosen + 1], lengths) + longest
         u = np.zeros((longest, len(chosen), self.inputs), dtype=dtype)
-        with np.errstate(over="ignore"):  # what float32 cannot hold is refused by the network
+        with np.errstate(over="ignore"):  # the network refuses values that float32 cannot hold
             u[row, column] = self.values[steps]
         if self.per_step:
             t = np.zeros((longest, len(chosen), *self.targets.shape[1:]), dtype=self.targets.dtype)
@@ -140,7 +140,7 @@ class Sequences:
             longest, shortest = int(self.lengths.max()), int(self.lengths.min())
             raise InvalidArgument(
                 f"series have {shortest} to {longest} steps; lengths is 'refuse', so all must have "
-                "as many"
+                "the same number"
             )
         if len(self.names) != self.count or len(self.features) != self.inputs:
             raise InvalidArgument("names must name every sequence, and features every input")

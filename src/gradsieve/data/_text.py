@@ -22,7 +22,7 @@ FOREIGN = {
 
 @contextmanager
 def open_text(path: Path) -> Iterator[tuple[IO[str], Iterator[str]]]:
-    """The open file and its lines; what goes wrong in reading becomes an InvalidFile."""
+    """The open file and its lines; an error in reading becomes an InvalidFile."""
     try:
         with path.open("rb") as raw:
             start = raw.read(4)

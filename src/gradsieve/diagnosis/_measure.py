@@ -1,8 +1,8 @@
-"""What a network's gradient does on its way back: slow Q, norm against lag, reach, saturation.
+"""A network's gradient on its way back: slow Q, norm against lag, reach, saturation.
 
-With data, the gradient is that of its targets, and `judge` says what it means. Without, the inputs
+With data, the gradient is that of its targets, and `judge` interprets it. Without data, the inputs
 are white noise in the units of the network and the targets are drawn at random: the numbers then
-speak of the network alone, and nothing is judged.
+describe the network alone, and nothing is judged.
 
 *Reach* is the longest lag h at which slow Q(h) is not above its range: how far back the part of the
 gradient that keeps its direction still counts. It is the measure that the sieve acts by.
@@ -27,8 +27,9 @@ from gradsieve.judgement import NOT_JUDGED, Judgement, LayerReading, judge
 from gradsieve.model import Model
 from gradsieve.network import Array
 from gradsieve.sieve import Sieve
+from gradsieve.training.corrections import finite
+from gradsieve.training.probe import SATURATED
 
-SATURATED = 0.9
 SEQUENCES = 200
 STATES = 20_000_000  # of all units, steps and sequences together: bounds memory
 SHORT = 0.1  # share of sequences that may be too short for the horizon
@@ -39,7 +40,7 @@ DELTAS = 1_000_000_000  # read for all lags together: bounds time
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found. A number that is not finite is None."""
+    """The findings of `diagnose`. A number that is not finite is None."""
 
     sequences: int
     steps: int  # of the longest
@@ -111,7 +112,9 @@ def diagnose(
     seen = filled(seen, model.preparation.missing, model.scaling.mean)
     flow = _gone_through(model, seen, engine)
     if not np.isfinite(flow.scaled_deltas).all():
-        raise GradsieveError("the network's gradient on this data is not finite: nothing to see")
+        raise GradsieveError(
+            "the network's gradient on this data is not finite; check weights and inputs"
+        )
     horizon = typical_horizon(seen.lengths)
     most = max(LEAST_LAGS, min(MOST_LAGS, DELTAS // flow.scaled_deltas.size))
     spread = np.linspace(0, flow.length - 1, min(most, flow.length))
@@ -134,11 +137,11 @@ def diagnose(
         of_data=data is not None,
         horizon=horizon,
         q_range=q_range,
-        slow_Q=_finite(slow_Q),
-        Q=_finite(-far),
+        slow_Q=finite(slow_Q),
+        Q=finite(-far),
         lags=lags.tolist(),
-        slow_Q_at=[_finite(value) for value in slow.tolist()],
-        log10_ratio=[_finite(value) for value in ratio.tolist()],
+        slow_Q_at=[finite(value) for value in slow.tolist()],
+        log10_ratio=[finite(value) for value in ratio.tolist()],
         reach=reach,
         factor=10 ** (far / horizon) if horizon and math.isfinite(far) else None,
         saturated=saturated,
@@ -225,7 +228,3 @@ def _noise(model: Model | Portable, steps: int, generator: np.random.Generator) 
         return from_arrays(sequences, targets, model.classes, model.per_step)
     wanted = scaling.outputs(generator.standard_normal((count, outputs)))
     return from_arrays(sequences, wanted, None, model.per_step)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

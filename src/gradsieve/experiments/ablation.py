@@ -1,4 +1,4 @@
-"""What each part of the method is worth: every arm, with and without clipping, and our advice."""
+"""The worth of each part of the method: every arm with and without clipping, and our advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the studies of accuracies write: a table, its figures, and the record of every row."""
+"""The output of studies of accuracies: tables, figures, and the record of every row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_accuracies(
     output: Path,
     opponents: Mapping[str, tables.Opponent],
 ) -> dict[Condition, tables.Arms]:
-    """Write what there is of a study, and return it."""
+    """Write the rows of a study so far, and return them."""
     configs = study.plan(scope, store)
     by_condition = tables.by_condition(reported(configs), store)
     found = {place: arms for place, arms in by_condition.items() if arms}
@@ -58,7 +58,7 @@ def write_accuracies(
 
 
 def write_record(store: Store, output: Path) -> None:
-    """The record of every row in the store, and what computed it."""
+    """Write every row of the store, and the versions that computed them."""
     record.write_csv(output / "runs.csv", store, reported=True)
     record.write_csv(output / "search.csv", store, reported=False)
     write_atomically(output / "machine.json", json.dumps(versions(), indent=1) + "\n")

@@ -2,7 +2,7 @@
 
 A network is trained as usual. In every twentieth update each estimator predicts the change of
 ln‖δ(T−h)‖ by that update, and the same minibatch is run again after it. The estimator "measured" is
-that second run, so it is the truth here, and what the others are compared with.
+that second run, so it is the truth here, with which the others are compared.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gradsieve.experiments.figures import BLUE, ORANGE, STYLE, save
 from gradsieve.experiments.search import Arm
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study
-from gradsieve.experiments.tables import table
 from gradsieve.experiments.ways import CLIPPED
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.flow import propagate
 from gradsieve.network import SRN, Array
+from gradsieve.text import table
 from gradsieve.training import Extension, Outcome, Stepper
 from gradsieve.training.run import run_one
 
@@ -56,7 +56,7 @@ class Agreement:
 
 
 class Predictions:
-    """Keeps what each estimator says of every twentieth update that a stepper makes."""
+    """Keeps each estimator's prediction of every twentieth update of a stepper."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[float, ...]] = []

@@ -1,13 +1,13 @@
 """On the field's own ground: others' protocols, with the recommended recipe and the usual way.
 
-Each section has the rows of one protocol. What others published stands beside them (`published`);
-where an arm has not been run, the table says so. `length_cost` measures what a long sequence costs.
+Each section has the rows of one protocol. Published figures stand beside them (`published`);
+where an arm has not been run, the table says so. `length_cost` measures the cost of long sequences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gradsieve import recipes
 from gradsieve.experiments import leave_it_on_tables as written
@@ -30,13 +30,13 @@ from gradsieve.experiments.leave_it_on import (
 from gradsieve.experiments.protocols import HALVES, MIXED
 from gradsieve.experiments.published import ANCHORS
 from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
-from gradsieve.experiments.search import Candidates, each, search_runs
+from gradsieve.experiments.search import Candidates, each
 from gradsieve.experiments.store import Store
-from gradsieve.experiments.study import Places, Scope, Study, planned
-from gradsieve.experiments.tables import table
+from gradsieve.experiments.study import Places, Rows, Scope, Study, in_rounds, with_searches
 from gradsieve.files import write_atomically
 from gradsieve.recipe import Recipe
 from gradsieve.recipe.optimiser import AUTO
+from gradsieve.text import table
 
 NAME = "anchors"
 LENGTH_COST = "length as cost"
@@ -66,7 +66,7 @@ class Ground:
 
     @property
     def arms(self) -> tuple[CellArm, ...]:
-        """The usual way from both starts, the recommended recipe, and what else the row has."""
+        """The usual way from both starts, the recommended recipe, and the row's rivals."""
         budget = dict(self.budget)
         rates = RATES if self.row.drawn or self.row.cell != CORE else DATA_RATES
         search = Candidates(rates, share=1, longest=self.longest, networks=2)
@@ -121,35 +121,21 @@ def grounds() -> Iterator[Ground]:
 
 def asked(scope: Scope) -> list[Ground]:
     """The rows of a scope, the cheapest first."""
-    found = (
-        ground for ground in grounds()
-        if (not scope.tasks or ground.row.condition.task in scope.tasks)
-        and (not scope.lengths or ground.row.condition.length in scope.lengths)
-    )  # fmt: skip
+    found = (ground for ground in grounds() if scope.has(ground.row.condition))
     return sorted(found, key=lambda ground: ground.row.cost * dict(ground.budget).get("batch", 10))
+
+
+def compared(scope: Scope) -> Rows:
+    """The arms of each row."""
+    return [(ground.arms, ground.row.condition) for ground in asked(scope)]
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """One network of every row before a second of any."""
-    found: list[RunConfig] = []
     if scope.arms == (LENGTH_COST,):
-        return found
-    for networks in sorted({1, min(3, scope.networks), scope.networks}):
-        for ground in asked(scope):
-            part = replace(scope, networks=networks)
-            found += planned(ground.arms, ground.row.condition, part, store)
-    return list({run.key: run for run in found}.values())
-
-
-def all_runs(scope: Scope, store: Store) -> list[RunConfig]:
-    """The plan, and the runs of searches that are finished."""
-    searched = (
-        run
-        for ground in asked(scope)
-        for arm in ground.arms
-        for _, run in search_runs(arm, ground.row.condition, scope.epochs, scope.networks)
-    )
-    return list({run.key: run for run in (*searched, *plan(scope, store))}.values())
+        return []
+    rounds = sorted({1, min(3, scope.networks), scope.networks})
+    return in_rounds(compared(scope), rounds, scope, store)
 
 
 def write(scope: Scope, store: Store, places: Places) -> None:
@@ -166,7 +152,8 @@ def write(scope: Scope, store: Store, places: Places) -> None:
             text += "\nPublished, quoted and not measured here:\n\n"
             text += table(["what", "figure", "source"], told)
     write_atomically(places.output / f"{NAME}.md", text)
-    known_rows = store.those_of(all_runs(scope, store))
+    runs = with_searches(compared(scope), plan(scope, store), scope)
+    known_rows = store.those_of(runs)
     write_rows(places.output / f"{NAME}.csv", known_rows, OF_OUR_RECIPE)
     learned = [row for _, row in known_rows if row["at_length"]]
     if learned:

@@ -1,10 +1,10 @@
-"""What the sieve is compared with and is no policy of it: each a value that makes an `Extension`.
+"""Baselines that are no policy of the sieve: each is a value that makes an `Extension`.
 
-| name         | what it does                                                            |
+| name         | effect                                                                  |
 |--------------|-------------------------------------------------------------------------|
 | `random`     | leaves out minibatches at random: skipping by itself, unguided          |
 | `regularise` | SGD-CR, the regulariser of Pascanu, Mikolov and Bengio (2013)           |
-| `listing`    | Algorithm 1 as printed: keeps what the paper's text leaves out          |
+| `listing`    | Algorithm 1 as printed: keeps updates that the paper's text leaves out  |
 | `delta variance` | a penalty on the variance of ln‖δ(n)‖ over time                     |
 """
 
@@ -28,11 +28,11 @@ from gradsieve.training import Extension
 
 @dataclass(frozen=True)
 class Baseline(Settings, ABC):
-    """What a study adds to a recipe, as a value that can be stored."""
+    """A study's addition to a recipe, as a value that can be stored."""
 
     @abstractmethod
     def extension(self, recipe: Recipe) -> Extension:
-        """What it adds to each step."""
+        """Its addition to each step."""
 
 
 @dataclass(frozen=True)

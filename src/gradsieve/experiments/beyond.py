@@ -1,7 +1,7 @@
 """Beyond the paper: the policy "hold" against clipping, on longer and longer sequences.
 
-With and without RMSprop's scaling, from several starts, with and without a curriculum, so that it
-is seen what each is worth.
+With and without RMSprop's scaling, from several starts, with and without a curriculum, so that the
+worth of each shows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ARMS = (
     *pair("fine curriculum, larger minibatches", ways.LARGER_MINIBATCHES, WHOLE, WHOLE, 1.5),
     *pair("fine curriculum, identity start", ways.FINE_IDENTITY, SHRINKING, SHRINKING, 1.0),
 )  # fmt: skip
-# What the policy is best built on, task by task: the same at every length.
+# The arm that suits the policy best, by task: the same at every length.
 ADVISED = {
     "temporal_order": "identity start",
     "temporal_order_3bit": "identity start",
@@ -71,7 +71,7 @@ ADVISED = {
 
 
 def summarised(task: str) -> dict[str, str]:
-    """The arms that a summary shows of a task: what it calls them, and their names."""
+    """The arms of a task's summary: their headings there, and their names."""
     advised = ADVISED[task]
     return {
         "SGD": "SGD",
@@ -108,7 +108,7 @@ def write_summary(
     store: Store,
     places: Places,
 ) -> None:
-    """What was found beyond the paper, beside what the paper's own arms have, in few words."""
+    """Write the means of the arms beyond the paper beside those of the paper's own."""
     own = tables.by_condition(reported(papers), store)
     both = {place: own.get(place, {}) | found.get(place, {}) for place in {**own, **found}}
     named = {

@@ -39,17 +39,17 @@ class Condition:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What one network is trained on and how. Its result is a pure function of this value.
+    """The training of one network. Its result is a pure function of this value.
 
     Attributes:
         condition: the task, its length and convention.
         network: seed of the initial weights, the data and the order of minibatches.
         recipe: how the network begins and is trained.
-        baseline: what the study adds to the recipe, or None.
+        baseline: the study's addition to the recipe, or None.
         hidden: units of the network.
         cell: "tanh" trains a `gradsieve.SRN`; "nn.RNN", "nn.GRU" and "nn.LSTM" one of PyTorch's
-            modules (`torch_run` says what the recipe means there).
-        arm: what tables call this way of training. It is no part of the run's identity.
+            modules (`torch_run` has the recipe's meaning there).
+        arm: the name of this way of training in tables. It is no part of the run's identity.
     """
 
     condition: Condition

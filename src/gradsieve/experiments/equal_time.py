@@ -1,8 +1,8 @@
-"""What each arm reaches in the time that plain training takes for all of its updates.
+"""The accuracy of each arm in the time that plain training takes for all of its updates.
 
-A run's seconds say what else the machine did at the time. So an arm's update is timed anew, in
-turns with the plain one on the same minibatches, where its run began and where it was best; and the
-history of its runs is read up to the update at which the time is over.
+The seconds of a run depend on the machine's other work. So an arm's update is timed anew, in turns
+with the plain one on the same minibatches, at the start of its run and at its best network. The
+history of its runs is then read up to the update at which the time is over.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def equal_times(configs: Sequence[RunConfig], folder: Path) -> list[EqualTime]:
 
 
 def update_costs(configs: Sequence[RunConfig], folder: Path) -> dict[str, float]:
-    """What an update of each arm costs, as a multiple of the plain one's, by arm.
+    """The cost of an update of each arm, in multiples of the plain one's.
 
     One configuration an arm, among them the plain one. The cost is the mean of two: a sieve has
     more to do where a run begins than where the gradient reaches back.
@@ -78,7 +78,7 @@ def update_costs(configs: Sequence[RunConfig], folder: Path) -> dict[str, float]
 
     def cost(name: str) -> float:
         pairs = [(timings[f"{name} {place}"], timings[f"{PLAIN} {place}"]) for place in (0, 1)]
-        return float(np.mean([own.ratio_to(plain).median for own, plain in pairs]))
+        return float(np.mean([own.ratio_to(plain) for own, plain in pairs]))
 
     return {config.arm: cost(config.arm) for config in configs}
 

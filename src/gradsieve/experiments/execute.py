@@ -63,7 +63,7 @@ def execute(config_json: str, folder: str) -> dict[str, Any]:
 
 
 def about(config: RunConfig) -> dict[str, Any]:
-    """What a row says of its run's configuration."""
+    """The columns of a row that come from its run's configuration."""
     return {
         "task": config.condition.task,
         "length": config.condition.length,
@@ -135,7 +135,7 @@ def progress_of(folder: Path, key: str) -> int:
 
 
 def remove_checkpoint(folder: Path, key: str) -> None:
-    """What a finished run no longer needs; its history stays for the figures."""
+    """Remove the files that a finished run no longer needs; its history stays for figures."""
     for name in ("checkpoint.safetensors", "initial.safetensors"):
         try:
             (folder / key / name).unlink(missing_ok=True)

@@ -142,7 +142,7 @@ def _panels(
 
 
 def _place(name: str, lines: Sequence[str], seen: Collection[str], pairs: Pairs) -> float:
-    """On its line; without hold above it and with it below, where both were run."""
+    """The height of an arm: its line, or above it without hold and below with it, if both ran."""
     line = pairs.get(name, name)
     partners = {held for held, plain in pairs.items() if plain == line}
     if line not in seen or not partners & set(seen):
@@ -151,7 +151,7 @@ def _place(name: str, lines: Sequence[str], seen: Collection[str], pairs: Pairs)
 
 
 def _dots(axis: Any, values: Sequence[float], middle: float, place: float, colour: str) -> None:
-    """Every network a dot, from the best down, and what is in the middle of them a bar."""
+    """Each network as a dot, from the best down, and their mean or median as a bar."""
     spread = np.linspace(-0.14, 0.14, len(values)) if len(values) > 1 else np.zeros(1)
     axis.plot(np.sort(values)[::-1], place + spread, "o", ms=3, color=colour, alpha=0.7, mew=0)
     axis.plot([middle] * 2, [place - 0.2, place + 0.2], color=colour, lw=2)

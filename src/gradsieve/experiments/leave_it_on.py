@@ -4,7 +4,7 @@ A row is a problem of a length and a cell. In the core "the usual way" is the ne
 it has, RMS scaling with momentum and clipping, from the spread that PyTorch's start has; around
 PyTorch's modules it is Adam itself. Its rate is searched over whole runs, on networks that no table
 reports. `recommended` is `gradsieve.recipes.recommended()` as it is, without any search; on data
-sets it is `gradsieve.recipes.own_data()`, which differs by what only drawn tasks allow.
+sets it is `gradsieve.recipes.own_data()`, which lacks the parts that only drawn tasks allow.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gradsieve.experiments import leave_it_on_tables as written
 from gradsieve.experiments.config import CORE, REPORTED, TASKS, Condition, RunConfig
 from gradsieve.experiments.problems import SERIES
 from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
-from gradsieve.experiments.search import Arm, Candidates, Settings, each, search_runs
+from gradsieve.experiments.search import Arm, Candidates, Settings, each
 from gradsieve.experiments.store import Store
-from gradsieve.experiments.study import Places, Scope, Study, planned
+from gradsieve.experiments.study import Places, Rows, Scope, Study, in_rounds, with_searches
 from gradsieve.experiments.ways import EPOCHS, SMALL, SMALL_SIZES
 from gradsieve.recipe import Budget, Optimiser, Recipe, Schedule, Sieve, Start
 
@@ -41,7 +41,7 @@ ROUNDS = (2, 5, len(REPORTED))  # networks: every row has two before one has thr
 
 @dataclass(frozen=True)
 class TableRow:
-    """A line of the table: what is learned, by which cell."""
+    """A line of the table: a problem and the cell that learns it."""
 
     condition: Condition
     cell: str = CORE
@@ -65,7 +65,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class CellArm(Arm):
-    """An arm whose recipe has its own budget, for one cell of so many units."""
+    """An arm whose recipe has its own budget, for one cell of `hidden` units."""
 
     cell: str = CORE
     hidden: int = HIDDEN
@@ -178,33 +178,25 @@ def around_adam(
     )
 
 
-def asked_rows(scope: Scope) -> list[TableRow]:
+def asked(scope: Scope) -> list[TableRow]:
     """The rows of a scope."""
-    return [
-        row for row in rows()
-        if (not scope.tasks or row.condition.task in scope.tasks)
-        and (not scope.lengths or row.condition.length in scope.lengths)
-    ]  # fmt: skip
+    return [row for row in rows() if scope.has(row.condition)]
 
 
-def row_plan(row: TableRow, scope: Scope, store: Store) -> list[RunConfig]:
-    """Searches and networks of one row."""
-    return planned(arms_of(row), row.condition, scope, store)
+def compared(scope: Scope) -> Rows:
+    """The arms of each row."""
+    return [(arms_of(row), row.condition) for row in asked(scope)]
 
 
 def plan(scope: Scope, store: Store) -> list[RunConfig]:
     """Two networks of every row, the cheapest row first; then more networks of every row."""
-    found: list[RunConfig] = []
-    for networks in (*(some for some in ROUNDS if some < scope.networks), scope.networks):
-        for row in asked_rows(scope):
-            found += row_plan(row, replace(scope, networks=networks), store)
-    return list({run.key: run for run in found}.values())
+    rounds = (*(some for some in ROUNDS if some < scope.networks), scope.networks)
+    return in_rounds(compared(scope), rounds, scope, store)
 
 
 def write(scope: Scope, store: Store, places: Places) -> None:
     lines = [
-        written.Line.of(row.condition, row.cell, arms_of(row), scope, store)
-        for row in asked_rows(scope)
+        written.Line.of(row.condition, row.cell, arms_of(row), scope, store) for row in asked(scope)
     ]
     written.write(NAME, lines, scope.networks, places.output)
     known = store.those_of(all_runs(scope, store))
@@ -213,13 +205,7 @@ def write(scope: Scope, store: Store, places: Places) -> None:
 
 def all_runs(scope: Scope, store: Store) -> list[RunConfig]:
     """The plan, and the runs of searches that are finished."""
-    searched = (
-        run
-        for row in asked_rows(scope)
-        for way in arms_of(row)
-        for _, run in search_runs(way, row.condition, scope.epochs, scope.networks)
-    )
-    return list({run.key: run for run in (*searched, *plan(scope, store))}.values())
+    return with_searches(compared(scope), plan(scope, store), scope)
 
 
 STUDY = Study(

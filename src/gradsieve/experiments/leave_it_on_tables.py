@@ -1,4 +1,4 @@
-"""What the study `leave-it-on` writes: a table of all rows, the same in short, and a figure."""
+"""The output of the study `leave-it-on`: a table of all rows, the same in short, and a figure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from gradsieve.experiments.search import Arm, Found, finished
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
-from gradsieve.experiments.tables import ArmRows, said, solved, table
+from gradsieve.experiments.tables import ArmRows, said, solved
 from gradsieve.files import write_atomically
+from gradsieve.text import table
 
 GOAL = 0.99
 EXPLAINED = (
@@ -36,7 +37,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Line:
-    """What there is of one row: the networks of each arm, and the settings that were found."""
+    """One row so far: the networks of each arm, and the settings that its search found."""
 
     condition: Condition
     cell: str
@@ -90,7 +91,7 @@ class Line:
 
 
 def updates_to(row: Mapping[str, Any], goal: float) -> float:
-    """After how many updates a network's validation accuracy first reached the goal."""
+    """The updates after which a network's validation accuracy first reached the goal."""
     for updates, accuracy in row["curve"]:
         if accuracy >= goal:
             return float(updates)
@@ -151,19 +152,8 @@ def _ratio(arm: ArmRows, plain: ArmRows | None) -> str:
     return f"{median(ratios):.2f}" if ratios else NOT_RUN
 
 
-def _shared(arm: ArmRows, other: ArmRows | None) -> tuple[list[float], list[float]] | None:
-    """The test accuracies of the networks that both have, if there are two of them or more."""
-    if other is None or other is arm:
-        return None
-    seeds = sorted(set(arm.rows) & set(other.rows))
-    if len(seeds) < 2:
-        return None
-    own, its = ([side.rows[seed]["test_accuracy"] for seed in seeds] for side in (arm, other))
-    return own, its
-
-
 def _p_value(arm: ArmRows, other: ArmRows | None) -> str:
-    pair = _shared(arm, other)
+    pair = arm.pairs(other)
     return NOT_RUN if pair is None else f"{paired_p_value(*pair):.3f}"
 
 
@@ -177,7 +167,7 @@ def short_table(lines: Sequence[Line]) -> str:
         if own is None or not line.usual:
             continue
         name = line.usual[0]
-        pair = _shared(own, line.arms[name])
+        pair = own.pairs(line.arms[name])
         if pair is None:
             continue
         values, others = pair
@@ -191,7 +181,7 @@ def short_table(lines: Sequence[Line]) -> str:
 
 
 def verdict(difference: float, p: float) -> str:
-    """In a word what the pairs say; "open" is what too few of them leave.
+    """The verdict of the pairs in a word; "open" where there are too few of them.
 
     >>> verdict(0.2, 0.002), verdict(-0.2, 0.002), verdict(0.001, 1.0), verdict(0.2, 0.5)
     ('better', 'worse', 'level', 'open')
@@ -204,7 +194,7 @@ def verdict(difference: float, p: float) -> str:
 
 
 def write(name: str, lines: Sequence[Line], networks: int, output: Path) -> None:
-    """The tables and the figure of what has been run."""
+    """Write the tables and the figure of all rows so far."""
     run = sum(len(arm.rows) for line in lines for arm in line.arms.values())
     planned = networks * sum(len(line.names) for line in lines)
     text = (

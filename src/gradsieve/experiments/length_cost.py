@@ -1,4 +1,4 @@
-"""What a long sequence costs: time of an update and memory, up to 20 000 steps.
+"""The cost of a long sequence: time of an update and memory, up to 20 000 steps.
 
 Each length is measured in a process of its own, whose peak memory is then its own. The time is the
 least of several updates, as CPU time of one thread; the plain update and the recommended one take
@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from gradsieve import recipes, tasks
 from gradsieve.experiments.figures import BLUE, GREEN, RED, STYLE, save
 from gradsieve.experiments.study import Places
-from gradsieve.experiments.tables import table
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN
+from gradsieve.text import table
 from gradsieve.training import Stepper
 
 LENGTHS = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
@@ -65,7 +65,7 @@ def peak_megabytes() -> float:
 
 
 def write(places: Places) -> None:
-    """Measure what the folder does not hold yet; write a table and a figure."""
+    """Measure the lengths that the folder lacks; write a table and a figure."""
     path = places.folder / "length-cost.json"
     found: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     for length in LENGTHS[len(found) :]:

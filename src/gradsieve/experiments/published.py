@@ -1,4 +1,4 @@
-"""What others published: the paper's Table 1 in %, and the figures that `anchors` quotes."""
+"""Published figures: the paper's Table 1 in %, and those that `anchors` quotes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLE1: dict[tuple[str, int], dict[str, tuple[float, float] | None]] = {
 
 @dataclass(frozen=True)
 class Anchor:
-    """A figure that others published, where it stands, and which section it belongs beside."""
+    """A published figure, its source, and the section that quotes it."""
 
     section: str
     what: str

@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# What the studies of our own recipe record beside that.
+# Further columns of the studies of our own recipe.
 OF_OUR_RECIPE = (*COLUMNS[:-1], "corrected", "cpu_ms", "squared_error", "curve", "at_length",
                  "config")  # fmt: skip
 Items = Iterable[tuple[RunConfig, dict[str, Any]]]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import execute, remove_checkpoint
 from gradsieve.experiments.store import Store
@@ -27,7 +27,7 @@ from gradsieve.experiments.workers import worker_processes
 RETRIES = 3  # of a run by Ray
 CONNECT_SECONDS, HEALTH_SECONDS = 10, 60  # how long an address of Ray may take to answer
 KILLS = 60  # of one run's worker on this machine: from outside, perhaps, but not for ever
-# Told, now and then, which runs are in flight, of each at least once.
+# Called now and then with the runs in flight; it is given each run at least once.
 Watch = Callable[[Sequence[RunConfig]], None]
 Rows = Iterator[tuple[RunConfig, dict[str, Any]]]
 
@@ -69,7 +69,7 @@ def _on_this_machine(configs: Sequence[RunConfig], folder: Path, jobs: int, watc
                         row = future.result()
                         yield running.pop(future), row
             except BrokenProcessPool:
-                # A worker was killed. What was in flight goes on from its checkpoints.
+                # A worker was killed. The runs in flight go on from their checkpoints.
                 for config in running.values():
                     _count_attempt(attempts, config)
                 waiting = [*running.values(), *waiting]
@@ -82,10 +82,8 @@ def _count_attempt(attempts: dict[str, int], config: RunConfig) -> None:
 
 
 def _on_ray(configs: Sequence[RunConfig], folder: Path, address: str, watch: Watch) -> Rows:
-    try:
+    with needs_extra("--ray", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtra("--ray", "ray") from error
     local = address == "local"
     started_here = not ray.is_initialized()
     if started_here:

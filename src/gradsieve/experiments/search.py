@@ -1,6 +1,6 @@
 """Settings that are searched: tried on networks that no table reports, and then taken over.
 
-An arm's search has no larger budget than that of what it is compared with. A search run has a third
+An arm's search has no larger budget than its opponent's. A search run has a third
 of the epochs of a reported one, or all of them where a third ranks nothing. The best mean
 validation accuracy wins; of equals, the fewest updates, and then the lowest validation loss.
 """
@@ -59,10 +59,10 @@ class Arm:
     """One way to train, in every condition of a study.
 
     Attributes:
-        name: what tables call it.
-        recipe: how it trains, but for the budget and what is searched.
+        name: its name in tables.
+        recipe: how it trains, without the budget and the searched settings.
         searched: its own search, or the arm whose search it takes its settings from.
-        baseline: what it adds to the recipe.
+        baseline: its addition to the recipe.
         beside: name of the arm that differs from this one by its sieve alone.
     """
 
@@ -89,7 +89,7 @@ class Found:
 
     accuracies: tuple[tuple[Settings, float], ...]
     settings: Settings
-    guess: float = 0.0  # what a constant guess scores
+    guess: float = 0.0  # the score of a constant guess
 
     @property
     def by_chance(self) -> bool:
@@ -120,7 +120,7 @@ def search_runs(
 def finished(
     store: Store, arm: Arm, condition: Condition, epochs: int, networks: int
 ) -> Found | None:
-    """What an arm's search says; None while a run of it is missing."""
+    """The result of an arm's search; None while one of its runs is missing."""
     search = arm.leader.searched
     if not isinstance(search, Candidates):
         return Found((), {})

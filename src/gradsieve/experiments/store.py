@@ -2,7 +2,7 @@
 
 A row is written in one transaction when its run has ended, so that a kill or a power loss leaves
 whole rows only, and with a checksum, so that a damaged one is refused. The committed record
-(`results/`) can be read back into a store, so that nothing that is known is computed again.
+(`results/`) can be read back into a store, so that its runs are not computed again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Store:
 
     @classmethod
     def snapshot(cls, path: Path) -> Self:
-        """What a store holds now, in memory; the file is left as it is, and need not exist."""
+        """A copy of a store in memory; the file is left as it is, and need not exist."""
         store = cls.__new__(cls)
         store.path = path
         copy = sqlite3.connect(":memory:")

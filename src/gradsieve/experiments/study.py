@@ -1,9 +1,9 @@
-"""What a study is: the runs that it needs, given what is known so far, and what it writes."""
+"""A study: the runs that it needs, given the rows so far, and its output."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradsieve.experiments.config import REPORTED, TASKS, Condition, RunConfig
@@ -16,7 +16,7 @@ LENGTHS = (100, 150)
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of a study: the whole by default."""
+    """The part of a study that is asked for; by default the whole."""
 
     tasks: tuple[str, ...] = ()
     lengths: tuple[int, ...] = ()
@@ -27,12 +27,18 @@ class Scope:
     def conditions(
         self, tasks: Sequence[str] = TASKS, lengths: Sequence[int] = LENGTHS
     ) -> list[Condition]:
-        """The study's own, or those asked for: every task at one length, then the next length."""
+        """The conditions asked for, or the study's own: all tasks at one length, then the next."""
         return [
             Condition(task, length)
             for length in sorted(self.lengths or lengths)
             for task in self.tasks or tasks
         ]
+
+    def has(self, condition: Condition) -> bool:
+        """Whether it asks for this task and length."""
+        return (not self.tasks or condition.task in self.tasks) and (
+            not self.lengths or condition.length in self.lengths
+        )
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,12 @@ class Study:
     write: Write
     plan: Plan = nothing
     arms: tuple[Arm, ...] = ()
-    parts: tuple[str, ...] = ()  # what else than arms can be asked for
+    parts: tuple[str, ...] = ()  # names beside the arms that can be asked for
     tasks: tuple[str, ...] = TASKS
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What `--arms` may ask of this study."""
+        """The names that `--arms` may have for this study."""
         return (*(arm.name for arm in self.arms), *self.parts)
 
 
@@ -95,6 +101,31 @@ def planned(
     ]
 
 
+Rows = Sequence[tuple[Sequence[Arm], Condition]]  # of a table: the arms that each compares
+
+
+def in_rounds(rows: Rows, rounds: Iterable[int], scope: Scope, store: Store) -> list[RunConfig]:
+    """The runs of every row with the first number of networks, then with the next number."""
+    runs = (
+        run
+        for networks in rounds
+        for arms, condition in rows
+        for run in planned(arms, condition, replace(scope, networks=networks), store)
+    )
+    return list({run.key: run for run in runs}.values())
+
+
+def with_searches(rows: Rows, runs: Sequence[RunConfig], scope: Scope) -> list[RunConfig]:
+    """These runs and those of all searches, finished ones too."""
+    searched = (
+        run
+        for arms, condition in rows
+        for arm in arms
+        for _, run in search_runs(arm, condition, scope.epochs, scope.networks)
+    )
+    return list({run.key: run for run in (*searched, *runs)}.values())
+
+
 def reported(configs: Sequence[RunConfig]) -> list[RunConfig]:
-    """Those of a plan that a table shows; the others belong to a search."""
+    """The runs of a plan that a table shows; the others belong to a search."""
     return [config for config in configs if config.network in REPORTED]

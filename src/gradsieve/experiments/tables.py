@@ -1,4 +1,4 @@
-"""The tables of a study as Markdown: what was run, what the paper says, what is missing."""
+"""The tables of a study as Markdown: the results, the paper's numbers, the missing networks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from gradsieve.experiments.search import Settings as Tried
 from gradsieve.experiments.statistics import bootstrap_interval, paired_p_value
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Scope
+from gradsieve.text import table
 
 Opponent = Callable[[str], str | None]  # the name of the arm that an arm is compared with
-Searches = Mapping[tuple[Condition, str], tuple[str, Found]]  # by arm: its leader, what it found
+Searches = Mapping[tuple[Condition, str], tuple[str, Found]]  # by arm: its leader and the finding
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,24 @@ class ArmRows:
     def column(self, column: str) -> list[float]:
         return [self.rows[seed][column] for seed in sorted(self.rows)]
 
+    def pairs(
+        self, other: ArmRows | None, column: str = "test_accuracy"
+    ) -> tuple[list[float], list[float]] | None:
+        """A column of the networks that both have, if there are two of them or more."""
+        if other is None or other is self:
+            return None
+        seeds = sorted(set(self.rows) & set(other.rows))
+        if len(seeds) < 2:
+            return None
+        own, its = ([side.rows[seed][column] for seed in seeds] for side in (self, other))
+        return own, its
+
 
 Arms = dict[str, ArmRows]
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    >>> print(table(["task", "T"], [["adding", "100"]]), end="")
-    | task | T |
-    |---|---|
-    | adding | 100 |
-    """
-    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
-    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]]) + "\n"
-
-
 def by_condition(configs: Sequence[RunConfig], store: Store) -> dict[Condition, Arms]:
-    """What there is of a plan, by condition and then by arm."""
+    """The rows that a plan has so far, by condition and then by arm."""
     found: dict[Condition, dict[str, dict[int, Mapping[str, Any]]]] = {}
     for config in configs:
         row = store.get(config)
@@ -70,7 +71,7 @@ def column_of(found: Mapping[Condition, Arms], column: str) -> dict[str, dict[st
 def searches(
     arms: Sequence[Arm], conditions: Sequence[Condition], scope: Scope, store: Store
 ) -> Searches:
-    """What the search behind each arm found, where it is finished."""
+    """The result of each arm's search, where the search is finished."""
     known = {}
     for place in conditions:
         for arm in arms:
@@ -118,7 +119,7 @@ def solved(values: Sequence[float]) -> str:
 
 
 def _published(place: Condition, name: str, column: str) -> str:
-    """What the paper has in this place, if it has it."""
+    """The paper's numbers for this arm and condition, or a dash."""
     numbers = TABLE1.get((place.task, place.length), {})
     if place.convention != "author" or column != "test_accuracy" or name not in numbers:
         return "–"
@@ -138,22 +139,14 @@ def _notes(place: Condition, values: Sequence[float], networks: int, column: str
 
 def _tests(arm: ArmRows, other: ArmRows | None, column: str = "test_accuracy") -> str:
     """The p of a column and of the updates, on the networks that both arms have."""
-    if other is None or other is arm:
-        return "–"
-    shared = sorted(set(arm.rows) & set(other.rows))
-    if len(shared) < 2:
-        return "–"
-    pairs = [
-        [[side.rows[seed][name] for seed in shared] for side in (arm, other)]
-        for name in (column, "updates")
-    ]
-    return " / ".join(f"{paired_p_value(first, second):.3f}" for first, second in pairs)
+    pairs = [arm.pairs(other, name) for name in (column, "updates")]
+    return " / ".join(f"{paired_p_value(*pair):.3f}" for pair in pairs if pair) or "–"
 
 
 def hold_table(found: Mapping[Condition, Arms], pairs: Mapping[str, str], clipping: str) -> str:
-    """What `hold` is worth, in a line each: clipping, and what it is built on without and with it.
+    """The effect of `hold`, an arm a line: clipping, and the arm's recipe without and with `hold`.
 
-    Of each the mean accuracy, how many networks are above 99 %, and the median of their updates.
+    Cells have the mean accuracy, the number of networks above 99 %, and the median of updates.
     """
     head = ["task", "T", "built on", clipping, "without hold", "with hold",
             "p of hold: accuracy / updates"]  # fmt: skip
@@ -189,16 +182,8 @@ def summary_table(found: Mapping[Condition, Arms], names: Sequence[str]) -> str:
 
 def equal_time_table(arms: Sequence[EqualTime]) -> str:
     """The best accuracy on the validation set when the time of plain training is over."""
-    head = [
-        "task",
-        "T",
-        "arm",
-        "cost of an update",
-        "updates in the time",
-        "best",
-        "mean",
-        "> 99 %",
-    ]
+    head = ["task", "T", "arm", "cost of an update", "updates in the time", "best", "mean",
+            "> 99 %"]  # fmt: skip
     lines = []
     for arm in arms:
         values = arm.accuracies
@@ -216,7 +201,7 @@ def equal_time_table(arms: Sequence[EqualTime]) -> str:
 
 
 def search_table(known: Searches) -> str:
-    """What the searches saw: mean validation accuracy of each candidate, and the choice."""
+    """The mean validation accuracy of each candidate of a search, and the choice."""
     own = {(place, leader): found for (place, _), (leader, found) in known.items()}
     lines = []
     for (place, leader), found in own.items():

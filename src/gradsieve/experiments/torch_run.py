@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from gradsieve.errors import InvalidArgument
 from gradsieve.experiments.config import RunConfig
 from gradsieve.experiments.execute import Clock, about, at_lengths, best_so_far
 from gradsieve.network import Array
-from gradsieve.training import Problem, Stacked
+from gradsieve.recipe import Recipe
+from gradsieve.training import Data, Problem, Stacked
 from gradsieve.training.data import draw
 
 EACH = 500  # sequences in one pass of an evaluation
@@ -51,65 +53,91 @@ class Network(nn.Module):
         return torch.cat(found, dim=-2).numpy()
 
 
+@dataclass
+class Course:
+    """A training so far: its validations, and the best of them."""
+
+    clock: Clock = field(default_factory=Clock)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: tuple[float, float] = (-1.0, 0.0)  # accuracy, and minus the loss
+    best_epoch: int = 0
+    epochs: int = 0
+    stopped: str = "epochs"
+    nonfinite: int = 0
+
+
 def execute(config: RunConfig) -> dict[str, Any]:
     """Train the run's network and give its row."""
     torch.set_num_threads(1)
-    recipe, budget, task = config.recipe, config.recipe.budget, config.condition.problem()
+    task, budget = config.condition.problem(), config.recipe.budget
     data = draw(task, config.initial_network(), budget.sizes, config.network)
     if data.train.starts is not None:
-        raise InvalidArgument(f"{task.name} has unequal lengths; PyTorch's cells here take equal")
+        raise InvalidArgument(
+            f"{task.name} has unequal lengths; PyTorch's cells here need equal ones"
+        )
     net = started(config, task, data.train.per_step)
-    plain: torch.optim.Optimizer = torch.optim.Adam(
-        net.parameters(),
-        recipe.optimiser.learning_rate,
-        (recipe.optimiser.momentum, recipe.optimiser.rms_decay or 0.999),
-    )
-    sieve = None if recipe.sieve is None else gst.Sieve(net, plain, recipe.sieve)
-    optimizer = plain if sieve is None else sieve
-    clip = gst.Clip(recipe.optimiser.clip or math.inf, recipe.optimiser.clip_quantile)
-    clock, history, began = Clock(), [], time.perf_counter()
-    best, best_state = (-1.0, 0.0), copy.deepcopy(net.state_dict())
-    stopped, best_epoch, epoch, losses = "epochs", 0, 0, 0
-    for epoch in range(1, budget.epochs + 1):
-        rate = recipe.optimiser.learning_rate
-        for group in plain.param_groups:
-            group["lr"] = recipe.schedule.rate(rate, epoch - 1, budget.epochs, epoch - 1)
-        order = np.random.Generator(np.random.PCG64([config.network, epoch - 1]))
-        for indices in order.integers(0, len(data.train), (budget.iterations, budget.batch)):
-            losses += not learn(net, optimizer, data.train, indices, clip)
-        if epoch % budget.validate_every and epoch < budget.epochs:
-            continue
-        accuracy, loss = evaluate(net, task, data.validation)
-        history.append({"updates": epoch * budget.iterations, "accuracy": accuracy})
-        clock(history[-1])
-        if (accuracy, -loss) > best:
-            best, best_epoch = (accuracy, -loss), epoch
-            best_state = copy.deepcopy(net.state_dict())
-        if budget.stop_at is not None and accuracy > budget.stop_at:
-            stopped = "solved"
-            break
+    adam, sieve = optimizers(net, config.recipe)
+    began = time.perf_counter()
+    course = trained(config, net, adam, sieve or adam, data)
     counts = {} if sieve is None else dict(sieve.counts)
     if sieve is not None:
         sieve.close()
-    net.load_state_dict(best_state)
-    updates = epoch * budget.iterations
+    updates = course.epochs * budget.iterations
     return about(config) | {
         "test_accuracy": evaluate(net, task, data.test)[0],
-        "validation_accuracy": best[0],
-        "validation_loss": -best[1],
-        "best_epoch": best_epoch,
+        "validation_accuracy": course.best[0],
+        "validation_loss": -course.best[1],
+        "best_epoch": course.best_epoch,
         "updates": updates,
         "kept": counts.get("kept", updates) / updates,
         "corrected": counts.get("corrected", 0) / updates,
         "stalls": counts.get("stalls", 0),
-        "nonfinite": losses,
+        "nonfinite": course.nonfinite,
         "seconds": time.perf_counter() - began,
-        "stopped": stopped,
+        "stopped": course.stopped,
         "final_Q": None,
-        "cpu_ms": clock.milliseconds,
-        "curve": best_so_far(history),
-        "at_length": at_lengths(task, net.answers, best[0]),
+        "cpu_ms": course.clock.milliseconds,
+        "curve": best_so_far(course.history),
+        "at_length": at_lengths(task, net.answers, course.best[0]),
     }
+
+
+def trained(
+    config: RunConfig, net: Network, adam: torch.optim.Optimizer, optimizer: Any, data: Data
+) -> Course:
+    """Train the network, and leave it with its best weights by validation."""
+    recipe, budget, task = config.recipe, config.recipe.budget, config.condition.problem()
+    clip = gst.Clip(recipe.optimiser.clip or math.inf, recipe.optimiser.clip_quantile)
+    course, best_state = Course(), copy.deepcopy(net.state_dict())
+    for epoch in range(1, budget.epochs + 1):
+        course.epochs = epoch
+        rate = recipe.optimiser.learning_rate
+        for group in adam.param_groups:
+            group["lr"] = recipe.schedule.rate(rate, epoch - 1, budget.epochs, epoch - 1)
+        order = np.random.Generator(np.random.PCG64([config.network, epoch - 1]))
+        for indices in order.integers(0, len(data.train), (budget.iterations, budget.batch)):
+            course.nonfinite += not learn(net, optimizer, data.train, indices, clip)
+        if epoch % budget.validate_every and epoch < budget.epochs:
+            continue
+        accuracy, loss = evaluate(net, task, data.validation)
+        course.history.append({"updates": epoch * budget.iterations, "accuracy": accuracy})
+        course.clock(course.history[-1])
+        if (accuracy, -loss) > course.best:
+            course.best, course.best_epoch = (accuracy, -loss), epoch
+            best_state = copy.deepcopy(net.state_dict())
+        if budget.stop_at is not None and accuracy > budget.stop_at:
+            course.stopped = "solved"
+            break
+    net.load_state_dict(best_state)
+    return course
+
+
+def optimizers(net: Network, recipe: Recipe) -> tuple[torch.optim.Optimizer, gst.Sieve | None]:
+    """Adam, and the recipe's sieve around it."""
+    chosen = recipe.optimiser
+    betas = chosen.momentum, chosen.rms_decay or 0.999
+    adam = torch.optim.Adam(net.parameters(), chosen.learning_rate, betas)
+    return adam, None if recipe.sieve is None else gst.Sieve(net, adam, recipe.sieve)
 
 
 def started(config: RunConfig, task: Problem, per_step: bool) -> Network:
@@ -120,8 +148,8 @@ def started(config: RunConfig, task: Problem, per_step: bool) -> Network:
         gst.init_(net, reach=config.condition.length)
     elif config.recipe.start.recurrent != "gaussian":
         raise InvalidArgument(
-            f"start is {config.recipe.start.recurrent!r}; a PyTorch cell begins 'orthogonal', or "
-            "as PyTorch has it ('gaussian')"
+            f"start is {config.recipe.start.recurrent!r}; for a PyTorch cell it may be "
+            "'orthogonal' or 'gaussian', which is PyTorch's own"
         )
     return net
 

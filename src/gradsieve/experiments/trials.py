@@ -18,12 +18,12 @@ from gradsieve.experiments.config import Condition, RunConfig
 from gradsieve.experiments.measures import MEASURES, SEED, Seen
 from gradsieve.experiments.store import Store
 from gradsieve.experiments.study import Places, Scope, Study
-from gradsieve.experiments.tables import table
 from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN
 from gradsieve.recipe import Curriculum, Recipe, Sieve
 from gradsieve.recipes import recommended
+from gradsieve.text import table
 from gradsieve.training import Extension, Outcome, Stepper, run_one
 
 
@@ -182,25 +182,6 @@ TRIALS = (
         {"no roll-back": CAREFUL.replaced(roll_back=None), "roll-back": CAREFUL},
         {"test accuracy": ".1%", "updates": ".0f", "roll-backs": ".0f"},
         {"stop_at": 0.999},
-    ),
-    Question(
-        "further networks",
-        "Were the reported ten networks lucky? The same arm on sixteen others.",
-        Condition("multiplication", 200), range(1016, 1032),
-        {"fine curriculum, identity start, hold": CAREFUL},
-        {"test accuracy": ".2%"},
-        {"stop_at": 0.999},
-    ),
-    Question(
-        "multiplication stages",
-        "What makes the multiplication problem learn: units that bend, a curriculum, or hold?",
-        Condition("multiplication", 100), (SEED,),
-        both({
-            "100 steps": BENT.replaced(stages=()),
-            "10 to 100 steps": BENT.replaced(batch_power=0.0),
-            "10 to 100 steps, larger minibatches": BENT,
-        }, 1.5),
-        {"explained": ".1%", "test accuracy": ".1%", "slow Q": "+.1f"},
     ),
     Question(
         "the recommended recipe",

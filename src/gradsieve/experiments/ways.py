@@ -1,4 +1,4 @@
-"""The ways of training that studies compare, as recipes: what each is built on, and its budget.
+"""The recipes that studies compare, and their budget.
 
 Every way has the paper's budget of 2000 epochs of 50 minibatches of 10, but for two savings that
 all arms share: the network is validated in every fifth epoch, and a run ends above 99.9 %.
@@ -23,7 +23,7 @@ FINE = STAGES
 
 
 def budgeted(recipe: Recipe, epochs: int) -> Recipe:
-    """The recipe with the studies' budget of so many epochs; a small one draws less data."""
+    """The recipe with the studies' budget of `epochs` epochs; a small budget draws less data."""
     return recipe.replaced(
         epochs=epochs,
         sizes=recipe.budget.sizes if epochs >= SMALL else SMALL_SIZES,

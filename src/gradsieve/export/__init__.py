@@ -16,7 +16,7 @@ from gradsieve.export._footprint import Footprint, WeightFormat, footprint
 from gradsieve.export._from_torch import Description, from_torch, read_torch
 from gradsieve.export._int8 import quantised
 from gradsieve.export._onnx import to_onnx
-from gradsieve.export._portable import Cell, Layer, Portable, portable, sigmoid
+from gradsieve.export._portable import Cell, Layer, Portable, portable
 
 __all__ = [
     "to_c",
@@ -30,7 +30,6 @@ __all__ = [
     "read_network",
     "read_torch",
     "portable",
-    "sigmoid",
     "Board",
     "Cell",
     "Emulated",

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import get_args
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from gradsieve.errors import InvalidArgument
-from gradsieve.export._footprint import WeightFormat, checked_weights, footprint, is_identity
+from gradsieve.errors import InvalidArgument, one_of
+from gradsieve.export._footprint import WeightFormat, footprint, is_identity
 from gradsieve.export._int8 import Int8Rows
 from gradsieve.export._portable import GATES, Portable, portable
 from gradsieve.model import Model
@@ -48,7 +49,7 @@ def to_c(model: Model | Portable, name: str = "network", weights: WeightFormat =
         raise InvalidArgument(
             f"name is {name!r}; it must be a C name: letters, digits and _, a letter first"
         )
-    checked_weights(weights)
+    one_of("weights", weights, get_args(WeightFormat))
     network = portable(model)
     scaling, int8 = network.scaling, weights == "int8"
     environment = Environment(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.export._portable import Portable, portable
 from gradsieve.model import Model
 from gradsieve.network import Array
@@ -21,10 +21,8 @@ def check_onnx(content: bytes, model: Model | Portable, data: Sequences | None =
     For a file with int8 weights the network is the `quantised` one. Without data it runs on random
     sequences of three lengths, in the units of the scaling.
     """
-    try:
+    with needs_extra("checking an ONNX file", "onnx"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingExtra("checking an ONNX file", "onnx") from error
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     network = portable(model)
     data = data or _random(network)

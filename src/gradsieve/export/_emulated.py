@@ -14,12 +14,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from gradsieve.data import Sequences, from_arrays
-from gradsieve.errors import GradsieveError, InvalidArgument
+from gradsieve.errors import GradsieveError, InvalidArgument, one_of
 from gradsieve.export._c import to_c
 from gradsieve.export._footprint import WeightFormat, footprint
 from gradsieve.export._int8 import quantised
@@ -47,7 +47,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Emulated:
-    """What a board did."""
+    """A run on a board."""
 
     board: Board
     outputs: Array  # (steps, O): the answer after every step
@@ -66,13 +66,11 @@ def emulated(
 
     Without data it runs on noise in the units of the scaling. Its answers must be those of Python.
     """
-    if board not in MACHINES:
-        choices = ", ".join(get_args(Board))
-        raise InvalidArgument(f"board is {board!r}; it may be {choices}")
+    one_of("board", board, MACHINES)
     for tool in (GCC, QEMU, SIZE):
         if shutil.which(tool) is None:
             raise InvalidArgument(
-                f"{tool} is not there; emulating a {board} needs arm-none-eabi-gcc and "
+                f"{tool} is not installed; emulating a {board} needs arm-none-eabi-gcc and "
                 "qemu-system-arm"
             )
     network = portable(model)
@@ -158,7 +156,7 @@ def _run(command: list[str], folder: Path) -> str:
     if done.returncode:
         said = " ".join(done.stderr.split())[-300:]
         raise GradsieveError(
-            f"{command[0]} ended with {done.returncode}; a network that is too large for 256 kB of "
-            f"flash and 16 kB of memory does that ({said})"
+            f"{command[0]} ended with {done.returncode}; the network may be too large for 256 kB "
+            f"of flash and 16 kB of memory ({said})"
         )
     return done.stdout

@@ -34,7 +34,7 @@ def load_model(path: str | os.PathLike[str]) -> Model | Portable:
 
 
 def _format(path: str | os.PathLike[str]) -> str | None:
-    """What the file calls its format; None where it says nothing, or is no such file."""
+    """The format that the file names; None where it names none, or is no such file."""
     try:
         check_file(path)
         with safe_open(os.fspath(path), framework="np") as file:
@@ -48,7 +48,9 @@ def _load_gated(path: str | os.PathLike[str]) -> Portable:
     _, metadata = read_tensors(path, (), FORMAT, "network")
     cell, output, depth = (metadata.get(name, "") for name in ("cell", "output", "layers"))
     if cell not in GATES or output not in get_args(Output):
-        raise InvalidFile(f"{path}: its cell is {cell!r} and its output {output!r}; no network has")
+        raise InvalidFile(
+            f"{path}: its cell is {cell!r} and its output {output!r}, which no network has"
+        )
     if not (depth.isascii() and depth.isdigit() and 1 <= int(depth) <= MOST_LAYERS):
         raise InvalidFile(f"{path}: it has {depth[:20]!r} layers; that must be a small number")
     layers = [f"recurrent.%s_l{number}" for number in range(int(depth))]

@@ -1,13 +1,13 @@
-"""What an exported network needs of a device."""
+"""The memory and the arithmetic that an exported network needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import one_of
 from gradsieve.export._portable import Cell, Portable, portable
 from gradsieve.model import Model
 
@@ -30,8 +30,8 @@ class Footprint:
 
 
 def footprint(model: Model | Portable, weights: WeightFormat = "float32") -> Footprint:
-    """Count what the C header of this network takes."""
-    checked_weights(weights)
+    """Count the bytes and operations of this network's C header."""
+    one_of("weights", weights, get_args(WeightFormat))
     network = portable(model)
     inputs, hidden, outputs = network.inputs, network.hidden, network.outputs_each
     int8 = weights == "int8"
@@ -60,8 +60,3 @@ def footprint(model: Model | Portable, weights: WeightFormat = "float32") -> Foo
 def is_identity(model: Portable) -> bool:
     """Whether inputs go in as they are."""
     return bool(np.all(model.scaling.mean == 0) and np.all(model.scaling.spread == 1))
-
-
-def checked_weights(weights: str) -> None:
-    if weights not in ("float32", "int8"):
-        raise InvalidArgument(f"weights is {weights!r}; it may be 'float32' or 'int8'")

@@ -1,8 +1,8 @@
 """PyTorch's recurrent modules with a linear head, from memory or from a safetensors file.
 
 A file holds the state of any module that has one `nn.RNN`, `nn.GRU` or `nn.LSTM` and an `nn.Linear`
-after it: `safetensors.torch.save_model(module, "model.safetensors")`. What its tensors do not say
-stands in a small description (JSON, every field may be left out):
+after it: `safetensors.torch.save_model(module, "model.safetensors")`. A small description adds the
+facts that tensors do not tell (JSON, every field may be left out):
 
     {"cell": "tanh", "recurrent": "rnn", "head": "fc", "output": "softmax", "per": "series",
      "classes": ["left", "right"], "inputs": ["x", "y"], "mean": [0, 9.8], "spread": [1, 0.2],
@@ -34,7 +34,7 @@ FIRST = "weight_ih_l0"
 
 @dataclass(frozen=True)
 class Description:
-    """What the tensors of a file do not say; None is found out or numbered."""
+    """Facts that the tensors of a file do not tell; None is inferred, or numbered."""
 
     cell: Cell | None = None  # a file says how many gates there are; one gate is taken as tanh
     recurrent: str | None = None  # the recurrent module's name within the saved one
@@ -128,7 +128,9 @@ def from_tensors(arrays: Mapping[str, Array], asked: Description) -> Portable:
     recurrent = _prefix(arrays, asked.recurrent, "recurrent", _recurrent_prefixes(arrays))
     for name in arrays:
         if name.startswith(recurrent) and name.endswith("_reverse"):
-            raise InvalidArgument("the recurrent module is bidirectional; a device has no future")
+            raise InvalidArgument(
+                "the recurrent module is bidirectional; a device knows one direction only"
+            )
         if name.startswith(f"{recurrent}weight_hr"):
             raise InvalidArgument("the recurrent module has proj_size, which is not exported")
     w_hh = arrays[f"{recurrent}weight_hh_l0"]

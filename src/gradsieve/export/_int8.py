@@ -2,7 +2,7 @@
 
     w ≈ scale · q,   q = round(w / scale) in −127…127,   scale = max|w| / 127 over the row
 
-A row is what one unit or gate sums over, so that a unit with small weights loses no more than one
+One unit or gate sums over a row, so that a unit with small weights loses no more than one
 with large weights.
 """
 
@@ -40,7 +40,7 @@ class Int8Rows:
 
 
 def quantised(model: Model | Portable) -> Portable:
-    """The network as it computes with int8 weights: for measuring what they cost."""
+    """The network as it computes with int8 weights, for measuring their loss of accuracy."""
     network = portable(model)
     rounded = (
         replace(layer, w_ih=Int8Rows.of(layer.w_ih).matrix(), w_hh=Int8Rows.of(layer.w_hh).matrix())

@@ -13,12 +13,12 @@ for the next step: `next_h`, `next_c`, `next_last`.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument, MissingExtra
-from gradsieve.export._footprint import WeightFormat, checked_weights, is_identity
+from gradsieve.errors import InvalidArgument, needs_extra, one_of
+from gradsieve.export._footprint import WeightFormat, is_identity
 from gradsieve.export._int8 import Int8Rows
 from gradsieve.export._portable import Cell, Layer, Portable, portable
 from gradsieve.model import Model
@@ -56,11 +56,9 @@ def to_onnx(
         weights: "int8" holds matrices in eight bits with a scale a row; arithmetic stays float32.
         streaming: one step at a time, with the state as input and output.
     """
-    try:
+    with needs_extra("exporting to ONNX", "onnx"):
         import onnx
-    except ImportError as error:
-        raise MissingExtra("exporting to ONNX", "onnx") from error
-    checked_weights(weights)
+    one_of("weights", weights, get_args(WeightFormat))
     network = portable(model)
     if streaming and lengths:
         raise InvalidArgument("lengths is True; a streaming file takes one step at a time")

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.data import Missing, Preparation, Scaling, Sequences, filled
-from gradsieve.errors import InvalidArgument
+from gradsieve.data import Missing, Sequences, filled
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.files import write_atomically
 from gradsieve.model import PREDICTED_AT_ONCE, Answers, Model
 from gradsieve.network import Array, Output
+from gradsieve.reference.cells import CELLS
 from gradsieve.tensors import tensor_bytes
 
 Cell = Literal["tanh", "relu", "gru", "lstm"]
@@ -66,18 +67,9 @@ class Portable(Answers):
     w_out: Array  # (O, H)
     b_out: Array  # (O,)
     output: Output
-    scaling: Scaling
-    classes: tuple[str, ...] | None
-    features: tuple[str, ...]
-    per_step: bool = False
-    equal_lengths: bool = False
-    preparation: Preparation = Preparation()
-    longest: int | None = None
 
     def __post_init__(self) -> None:
-        if self.cell not in get_args(Cell):
-            choices = ", ".join(map(repr, get_args(Cell)))
-            raise InvalidArgument(f"cell is {self.cell!r}; it may be {choices}")
+        one_of("cell", self.cell, get_args(Cell))
         inputs = self.inputs
         for number, layer in enumerate(self.layers):
             rows = GATES[self.cell] * self.hidden
@@ -187,32 +179,14 @@ class Portable(Answers):
 
 def _run(cell: Cell, layer: Layer, x: Array) -> Array:
     """(T,B,H): a layer's states over sequences side by side."""
-    size = layer.hidden
-    back_by = layer.w_hh.T.astype(np.float64)
+    back_by, bias = layer.w_hh.T.astype(np.float64), layer.recurrent_bias
     driven = x @ layer.w_ih.T.astype(np.float64) + layer.b
-    h, c = np.zeros((2, x.shape[1], size))
-    states = np.empty((*x.shape[:2], size))
-    for step, drive in enumerate(driven):
-        back = h @ back_by
-        if cell == "tanh":
-            h = np.tanh(drive + back)
-        elif cell == "relu":
-            h = np.maximum(drive + back, 0)
-        elif cell == "gru":
-            r, z = np.split(sigmoid((drive + back)[:, : 2 * size]), 2, axis=1)
-            n = np.tanh(drive[:, 2 * size :] + r * (back[:, 2 * size :] + layer.b_n))
-            h = (1 - z) * n + z * h
-        else:
-            i, f, g, o = np.split(drive + back, 4, axis=1)
-            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-            h = sigmoid(o) * np.tanh(c)
+    h, c = np.zeros((2, x.shape[1], layer.hidden))
+    states = np.empty((*x.shape[:2], layer.hidden))
+    for step, a in enumerate(driven):
+        (h, c), _ = CELLS[cell](a, h @ back_by + bias, (h, c))
         states[step] = h
     return states
-
-
-def sigmoid(x: Array) -> Array:
-    half: Array = 0.5 + 0.5 * np.tanh(0.5 * x)
-    return half
 
 
 def portable(model: Model | Portable) -> Portable:
@@ -227,11 +201,5 @@ def portable(model: Model | Portable) -> Portable:
         w_out=single["w_out"],
         b_out=single["b_out"],
         output=net.output,
-        scaling=model.scaling,
-        classes=model.classes,
-        features=model.features,
-        per_step=model.per_step,
-        equal_lengths=model.equal_lengths,
-        preparation=model.preparation,
-        longest=model.longest,
+        **{item.name: getattr(model, item.name) for item in fields(Answers)},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -12,18 +13,18 @@ from pathlib import Path
 
 from gradsieve.data import Parts, Scaling, Sequences, check_trainable, filled, split
 from gradsieve.diagnosis import Diagnosis, diagnose
-from gradsieve.errors import GradsieveError, InvalidArgument, MissingExtra
+from gradsieve.errors import GradsieveError, InvalidArgument, needs_extra
 from gradsieve.export import Portable
 from gradsieve.fitting._gated_run import GatedRun
 from gradsieve.fitting._interval import Score, score
 from gradsieve.fitting._pace import CLOCKS, Pace, time_limit
 from gradsieve.fitting._search import NO_SEARCH, Search, fitted_to, own_recipe
 from gradsieve.fitting._task import OwnTask
-from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices, cores
+from gradsieve.fitting._trials import Choice, OnRecord, Trial, Workshop, choices
 from gradsieve.model import Model
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
-from gradsieve.training import Run
+from gradsieve.training import Run, side_by_side
 
 MOST_STATES = 200_000_000  # of a minibatch: steps, sequences and units; some 5 GB with all of them
 MOST_STACKED = 500_000_000  # values of the training part, each series as long as the longest
@@ -31,7 +32,7 @@ MOST_STACKED = 500_000_000  # values of the training part, each series as long a
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained model and what there is to know about it."""
+    """A trained model, and how it was found, tested and diagnosed."""
 
     model: Model | Portable
     run: Run | GatedRun  # that the model comes from
@@ -62,12 +63,12 @@ def fit(
     Args:
         data: raw sequences and targets.
         recipe: how networks begin and are trained; `own_recipe()` by default.
-        search: what is chosen by the validation part; `Search()` by default. With a recipe of your
-            own and no `search`, nothing is searched: one network is trained as the recipe says.
+        search: the choices that the validation part makes; `Search()` by default. With a recipe of
+            your own and no `search`, one network is trained as the recipe says.
         test: the share of the series that the network is finally tested on, 0 for none; or test
             sequences of their own.
         validation: the share of the series that choose the network.
-        name: what the report calls the task.
+        name: the task's name in the report.
         seed: decides split, initial weights and order.
         folder: where the final runs are recorded.
         on_record: called with the name of a run (all trials have one), how many epochs it has,
@@ -85,7 +86,7 @@ def fit(
     hidden = search.units(train)
     _check_memory(train, recipe.budget.batch, hidden)
     stop = threading.Event()
-    work = Workshop(task, recipe, hidden, seed, cores(jobs), on_record, stop)
+    work = Workshop(task, recipe, hidden, seed, jobs or os.cpu_count() or 1, on_record, stop)
     clock = CLOCKS[search.clock]
     with ExitStack() as stack:
         stack.enter_context(_threads(search))  # loads PyTorch, before the time begins
@@ -106,20 +107,7 @@ def fit(
             where = None if folder is None else folder / "one-epoch"
             finals = [Trial(asked[0], work.run(asked[0], 1, "one epoch", folder=where))]
     chosen, run = _best(tried, finals)
-    model: Model | Portable
-    if isinstance(run, GatedRun):
-        model = run.network
-    else:
-        model = Model(
-            run.network,
-            task.scaling,
-            train.classes,
-            train.features,
-            train.per_step,
-            train.equal_lengths,
-            train.preparation,
-            int(train.lengths.max()),
-        )
+    model = run.network if isinstance(run, GatedRun) else _model(run.network, task)
     return Fitted(
         model=model,
         run=run,
@@ -137,10 +125,8 @@ def _threads(search: Search) -> AbstractContextManager[None]:
     """One thread for each network that PyTorch trains; an error where there is no PyTorch."""
     if set(search.cells) == {"tanh"}:
         return nullcontext()
-    try:
+    with needs_extra("training gru and lstm cells", "torch"):
         from gradsieve.fitting._gated_parts import one_thread
-    except ImportError as error:
-        raise MissingExtra("training gru and lstm cells", "torch") from error
     return one_thread()
 
 
@@ -150,7 +136,8 @@ def _search(work: Workshop, search: Search, asked: list[Choice]) -> list[Trial]:
         return [Trial(asked[0])]
     epochs = math.ceil(search.updates / work.recipe.budget.iterations)
     name = f"search, {len(asked)} trials"
-    runs = work.all([partial(work.run, choice, epochs, name, len(asked)) for choice in asked])
+    works = [partial(work.run, choice, epochs, name, len(asked)) for choice in asked]
+    runs = side_by_side(works, work.jobs, work.stop)
     tried = [Trial(choice, run) for choice, run in zip(asked, runs, strict=True)]
     return sorted(tried, key=lambda trial: trial.loss)
 
@@ -171,7 +158,8 @@ def _finals(
         )
         for number, (trial, most) in enumerate(zip(best, epochs, strict=True), start=1)
     ]
-    return [Trial(trial.choice, run) for trial, run in zip(best, work.all(works), strict=True)]
+    runs = side_by_side(works, work.jobs, work.stop)
+    return [Trial(trial.choice, run) for trial, run in zip(best, runs, strict=True)]
 
 
 def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run | GatedRun]:
@@ -180,7 +168,7 @@ def _best(tried: list[Trial], finals: list[Trial]) -> tuple[Choice, Run | GatedR
     found = min([*(whole or finals or tried), *([] if whole else tried)], key=lambda one: one.loss)
     if found.run is None or not math.isfinite(found.loss):
         raise GradsieveError(
-            "the time was over before any network was validated; allow more of it, or fewer trials"
+            "the time was over before any network was validated; allow more time, or fewer trials"
         )
     return found.choice, found.run
 
@@ -213,13 +201,28 @@ def _check_memory(train: Sequences, batch: int, hidden: int) -> None:
         )
 
 
+def _model(net: SRN, task: OwnTask) -> Model:
+    """The network with the scaling and the names of the training part."""
+    train = task.parts.train
+    return Model(
+        net,
+        scaling=task.scaling,
+        classes=train.classes,
+        features=train.features,
+        per_step=train.per_step,
+        equal_lengths=train.equal_lengths,
+        preparation=train.preparation,
+        longest=int(train.lengths.max()),
+    )
+
+
 def _renumbered(train: Sequences, test: Sequences) -> Sequences:
     """Test sequences with the training part's numbering of classes."""
     like = Model(
         SRN.random(train.inputs, 1, train.outputs, train.output),
-        Scaling.identity(train.inputs),
-        train.classes,
-        train.features,
-        train.per_step,
+        scaling=Scaling.identity(train.inputs),
+        classes=train.classes,
+        features=train.features,
+        per_step=train.per_step,
     )
     return replace(test, targets=like.targets_of(test), classes=train.classes)

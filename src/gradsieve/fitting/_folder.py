@@ -1,6 +1,6 @@
-"""What `gradsieve fit` leaves behind: one folder, whole or not at all.
+"""The folder that `gradsieve fit` writes, as a whole or not at all.
 
-network.safetensors   the model: weights, scaling, names; what diagnose and export take
+network.safetensors   the model: weights, scaling, names; diagnose and export read it
 fit.json              the outcome, and every choice that led to it
 report.html           how the training went
 diagnosis.png         how far back the network learns
@@ -32,12 +32,12 @@ NETWORK = "network.safetensors"
 
 @contextmanager
 def whole_folder(target: Path, replace: bool = False) -> Iterator[Path]:
-    """A folder to work in that becomes `target` if all goes well, and else vanishes."""
+    """A folder to work in, which becomes `target` if all goes well and vanishes otherwise."""
     target = Path(os.path.abspath(target))  # "." has no name to make another from
     _mend(target)
     if target.exists() and not replace and (not target.is_dir() or any(target.iterdir())):
         raise InvalidArgument(
-            f"{target}: is there already; choose another output folder, or --force to replace it"
+            f"{target}: exists already; choose another output folder, or --force to replace it"
         )
     existing = next(parent for parent in target.absolute().parents if parent.exists())
     try:
@@ -72,7 +72,7 @@ def _old(target: Path) -> str:
 
 
 def _mend(target: Path) -> None:
-    """After a kill in the middle of `_move`: the former folder is back, or what is left of it."""
+    """Undo a `_move` that a kill cut short: the former folder comes back, or its remains go."""
     for name in os.listdir(target.parent) if target.parent.is_dir() else ():
         if name.startswith(_old(target)):
             old = target.parent / name
@@ -82,7 +82,7 @@ def _mend(target: Path) -> None:
 
 
 def write_outcome(fitted: Fitted, folder: Path) -> None:
-    """Everything but the runs, which training has put there, and the report of them."""
+    """Write all files but the runs, which training has written, and their report."""
     fitted.model.save(folder / NETWORK)
     write_atomically(folder / "fit.json", json.dumps(outcome(fitted), indent=1) + "\n")
     model = fitted.model

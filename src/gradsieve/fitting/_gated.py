@@ -2,7 +2,7 @@
 
 The layer is `gradsieve.torch`'s GRU or LSTM, Adam takes the steps, and `gradsieve.torch.Sieve`
 stands around it as the recipe says. The recipe's `learning_rate`, `momentum` and `rms_decay` are
-Adam's rate and its two betas; `clip`, schedule, budget and sieve mean what they mean for tanh
+Adam's rate and its two betas; `clip`, schedule, budget and sieve mean the same as for tanh
 units. A step's loss is the mean over its minibatch. Only this file and `_gated_parts` import
 PyTorch.
 """
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +32,9 @@ from gradsieve.fitting._task import OwnTask, with_noisy_copies
 from gradsieve.network import Array
 from gradsieve.recipe import Recipe
 from gradsieve.sieve import Reason
+from gradsieve.training.corrections import finite
+from gradsieve.training.job import Stopped
 from gradsieve.training.older import FORMAT
-from gradsieve.training.progress import finite
 from gradsieve.training.record import RunFolder, versions
 
 SECOND_BETA = 0.999  # Adam's own, where the recipe has no `rms_decay`
@@ -50,7 +51,7 @@ def train_gated(
     stop: threading.Event,
     folder: Path | None = None,
 ) -> GatedRun:
-    """Train one network; `seed` decides the minibatches. The result depends on nothing beside."""
+    """Train one network; `seed` decides the minibatches. The result depends on nothing more."""
     run = _Training(begin, task, recipe, seed).run(on_record, stop)
     if folder is not None:
         _write(RunFolder(folder), run, begin, task, seed)
@@ -75,8 +76,8 @@ class _Training:
     def __init__(self, begin: Beginning, task: OwnTask, recipe: Recipe, seed: int) -> None:
         if recipe.schedule.roll_back is not None or recipe.optimiser.rms_bound is not None:
             raise InvalidArgument(
-                f"roll_back and rms_bound are not there for {begin.cell} cells; leave them out, or "
-                "take cell 'tanh'"
+                f"roll_back and rms_bound are for tanh cells; leave them out for {begin.cell} "
+                "cells, or take cell 'tanh'"
             )
         self.task, self.recipe, self.seed = task, recipe, seed
         train = with_noisy_copies(task.scaling.scaled(task.parts.train), task.noise)
@@ -119,7 +120,7 @@ class _Training:
         best = (-math.inf, math.inf, 0)
         history: list[dict[str, Any]] = []
         counted: Counter[str] = Counter()
-        stopped: Literal["epochs", "solved", "patience", "interrupted"] = "epochs"
+        stopped: Stopped = "epochs"
         for epoch in range(budget.epochs):
             tally = self._epoch(epoch, stop)
             counted += tally
@@ -129,28 +130,27 @@ class _Training:
                     break
             elif (epoch + 1) % budget.validate_every and epoch + 1 < budget.epochs:
                 continue
-            record = {
-                "epoch": epoch + 1,
-                "updates": counted["updates"],
-                "loss": None,
-                "slow_Q": self._slow_Q(),
-                "seconds": time.perf_counter() - began,
-            } | _shares(tally)
             accuracy, loss = self._validated()
-            record |= {"accuracy": accuracy, "validation_loss": finite(loss)}
-            history.append(record)
-            on_record(record)
+            history.append(
+                {
+                    "epoch": epoch + 1,
+                    "updates": counted["updates"],
+                    "loss": None,
+                    "slow_Q": self._slow_Q(),
+                    "seconds": time.perf_counter() - began,
+                }
+                | _shares(tally)
+                | {"accuracy": accuracy, "validation_loss": finite(loss)}
+            )
+            on_record(history[-1])
             if (accuracy, -loss) > (best[0], -best[1]):
                 best, self.best = (accuracy, loss, epoch + 1), self._network(self.cell)
-            if stopped == "interrupted":
+            if stopped == "epochs":
+                stopped = budget.ended(epoch + 1, best[0], best[2])
+            if stopped != "epochs":
                 break
-            if budget.stop_at is not None and best[0] > budget.stop_at:
-                stopped = "solved"
-                break
-            if budget.patience is not None and epoch + 1 - best[2] >= budget.patience:
-                stopped = "patience"
-                break
-        updates = max(1, counted["updates"])
+        shares = _shares(counted)
+        del shares["reasons"]
         return GatedRun(
             validation_accuracy=best[0],
             validation_loss=best[1],
@@ -158,17 +158,14 @@ class _Training:
             network=self.best,
             best_epoch=best[2],
             updates=counted["updates"],
-            kept=counted["kept"] / updates,
-            corrected=counted["corrected"] / updates,
-            stalls=counted["stalls"],
-            nonfinite=counted["nonfinite"],
             seconds=time.perf_counter() - began,
             stopped=stopped,
             recipe=self.recipe,
+            **shares,
         )
 
     def _epoch(self, epoch: int, stop: threading.Event) -> Counter[str]:
-        """Minibatches of one epoch, and what became of them."""
+        """Train on the minibatches of one epoch, and count the outcomes."""
         recipe, budget = self.recipe, self.recipe.budget
         rate = recipe.schedule.rate(recipe.optimiser.learning_rate, epoch, budget.epochs, epoch)
         for group in self.optimizer.param_groups:
@@ -204,11 +201,10 @@ class _Training:
 
     def _slow_Q(self) -> float | None:
         """Of the last look, where the policy measures it."""
-        Q = math.nan if self.recipe.sieve is None else self.optimizer.last.Q
-        return Q if math.isfinite(Q) else None
+        return None if self.recipe.sieve is None else finite(self.optimizer.last.Q)
 
     def _outputs(self, part: Part, chosen: Array) -> tuple[Tensor, Tensor]:
-        """What the network says of these sequences, and their targets."""
+        """The network's outputs for these sequences, and their targets."""
         index = torch.from_numpy(chosen)
         lengths = part.lengths[index]
         longest = int(lengths.max())
@@ -243,7 +239,7 @@ class _Training:
 
 
 def _shares(tally: Counter[str]) -> dict[str, Any]:
-    """The counts of an epoch, as a record of a history says them."""
+    """The counts of some updates, as a record of a history has them."""
     updates = max(1, tally["updates"])
     reasons = {name: count for name, count in tally.items() if name.isupper()}
     return {

@@ -1,4 +1,4 @@
-"""What training of a gated network works on: sequences as tensors, and the modules."""
+"""The modules of a gated network in training, and its sequences as tensors."""
 
 from __future__ import annotations
 

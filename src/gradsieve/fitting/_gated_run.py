@@ -1,12 +1,12 @@
-"""What begins and what ends the training of a gated network: values, without PyTorch."""
+"""A gated network before and after training, as values without PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from gradsieve.export import Portable
-from gradsieve.recipe import Recipe
+from gradsieve.training import Finished
 
 GatedCell = Literal["gru", "lstm"]
 GatedStart = Literal["chrono", "uniform"]  # `gradsieve.torch.init_`, or as PyTorch begins
@@ -22,20 +22,8 @@ class Beginning:
     seed: int  # of its initial weights
 
 
-@dataclass(frozen=True)
-class GatedRun:
-    """A finished run; its fields are those of `gradsieve.training.Run`."""
+@dataclass(frozen=True, kw_only=True)
+class GatedRun(Finished):
+    """A finished run of a gated network."""
 
-    validation_accuracy: float
-    validation_loss: float
-    history: list[dict[str, Any]]
     network: Portable  # the best by validation
-    best_epoch: int
-    updates: int
-    kept: float
-    corrected: float
-    stalls: int
-    nonfinite: int
-    seconds: float
-    stopped: Literal["epochs", "solved", "patience", "interrupted"]
-    recipe: Recipe

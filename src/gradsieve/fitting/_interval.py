@@ -1,4 +1,4 @@
-"""A score with its interval: how sure the test part lets us be."""
+"""A score with its 95 % interval."""
 
 from __future__ import annotations
 

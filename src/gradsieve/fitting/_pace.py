@@ -1,9 +1,9 @@
-"""A time in place of a number of updates: how much search and training fit into it.
+"""A time limit in place of a number of updates: the search and training that fit into it.
 
 One epoch of each cell is timed. The search gets `SEARCHING` of the time: as many minibatches a
 trial as fit and, where all of `Search.updates` fit, more initial networks. The finals get the rest,
-so that their learning rate has cooled down when the time is over. A watcher of the clock stops what
-was misjudged.
+so that their learning rate has cooled down when the time is over. A thread watches the clock, and
+stops a run that takes longer than predicted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gradsieve.fitting._trials import Choice, Workshop, choices
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 LOOK_AGAIN = 0.05  # seconds from one look at the clock to the next
-PARTS = 5  # an epoch is timed by that many times fewer minibatches
+PARTS = 5  # a fifth of an epoch's minibatches is timed
 SEARCHING = 0.4
 LEAST_UPDATES = 100  # of a trial, below which fewer choices are tried
 USED = 0.9  # of the time that is left, as epochs are not all of one length
@@ -68,14 +68,14 @@ class Pace:
         took: dict[str, float] = {}
         for choice in choices(search, work.recipe):
             if choice.cell not in took:
-                one.run(choice, epochs=1, name="timing")  # loads what the cell needs
+                one.run(choice, epochs=1, name="timing")  # loads the cell's libraries
                 began = clock()
                 short.run(choice, epochs=1, name="timing")
                 took[choice.cell] = max(clock() - began, 1e-6) * iterations / few
         return cls(took, deadline, clock)
 
     def searching(self, search: Search, work: Workshop) -> tuple[Search, list[Choice]]:
-        """The search that fits into its share of the time, and what it tries.
+        """The search that fits into its share of the time, and its choices.
 
         Where not all choices fit, a random subset of them is tried (Bergstra and Bengio 2012), with
         one of each cell at least.

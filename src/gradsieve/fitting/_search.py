@@ -1,4 +1,4 @@
-"""`Search`: what is chosen by validation, and the recipe that the rest comes from.
+"""`Search`: the choices that validation makes, and the recipe with all other settings.
 
 `benchmarks/own_data_defaults.py` chose the defaults of both, by validation parts of data sets that
 no table reports (docs/own-data.md, "How the defaults were chosen").
@@ -28,7 +28,7 @@ FEW_SERIES, FEW_UNITS, MANY_UNITS = 1000, 32, 64
 
 @dataclass(frozen=True)
 class Search(Settings):
-    """What short trials choose between, and how many of them are trained to the end."""
+    """The choices of short trials, and how many of the trials are trained to the end."""
 
     cells: tuple[FittedCell, ...] = setting(
         ("tanh",),
@@ -77,8 +77,8 @@ class Search(Settings):
     )
     clock: Literal["wall", "cpu"] = setting(
         "wall",
-        "What `seconds` are of: the clock on the wall or, whatever else the machine does, the CPU "
-        "of this process.",
+        "The clock of `seconds`: wall time, or CPU time of this process, which does not depend on "
+        "the machine's other work.",
         choices=("wall", "cpu"),
     )
 

@@ -26,7 +26,7 @@ class OwnTask:
     name: str
     parts: Parts  # raw
     scaling: Scaling
-    noise: float = 0.0  # spread of what is added to copies of the training sequences
+    noise: float = 0.0  # standard deviation of the noise on copies
 
     @property
     def inputs(self) -> int:
@@ -47,12 +47,12 @@ class OwnTask:
 
     @property
     def tested(self) -> Sequences:
-        """What the test accuracy is of; validation again where there is no test part."""
+        """The sequences of the test accuracy: the test part, or validation where there is none."""
         return self.parts.test if self.parts.test is not None else self.parts.validation
 
     @property
     def constant_guess(self) -> float:
-        """What the most frequent class of the training part scores; 0 in regression."""
+        """The score of the most frequent class of the training part; 0 in regression."""
         if self.parts.train.classes is None:
             return 0.0
         guess = np.bincount(self.parts.train.targets).argmax()

@@ -1,6 +1,6 @@
 """Runs side by side: the short trials of the search, and the finals.
 
-A run depends on its own choice and the seed only, so it finds the same whatever runs beside it.
+A run depends on its own choice and the seed only, so other runs beside it do not change its result.
 Runs are compared by validation loss, which says more than accuracy where the validation part is
 small.
 """
@@ -8,10 +8,8 @@ small.
 from __future__ import annotations
 
 import math
-import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,7 +27,7 @@ OnRecord = Callable[[str, int, dict[str, Any]], None]  # a run's name, its epoch
 
 @dataclass(frozen=True)
 class Choice:
-    """What a trial tries."""
+    """The settings of one trial."""
 
     start: str
     learning_rate: float
@@ -81,7 +79,7 @@ def choices(search: Search, recipe: Recipe) -> list[Choice]:
 
 @dataclass(frozen=True, eq=False)
 class Workshop:
-    """What all runs of one fit share."""
+    """The values that all runs of one fit share."""
 
     task: OwnTask
     recipe: Recipe
@@ -99,7 +97,8 @@ class Workshop:
         task, seed = replace(self.task, noise=choice.noise), self.seed + choice.network
 
         def tell(record: dict[str, Any]) -> None:
-            self._tell(name, alike * epochs, record)
+            if self.on_record is not None:
+                self.on_record(name, alike * epochs, record)
 
         if choice.cell != "tanh":
             from gradsieve.fitting._gated import train_gated
@@ -112,24 +111,3 @@ class Workshop:
         )
         about = {"label": str(choice), "network": choice.network, "drawn_by": seed}
         return run_one(net, Job(task, recipe, self.seed, about=about), folder, tell, self.stop)
-
-    def _tell(self, name: str, epochs: int, record: dict[str, Any]) -> None:
-        if self.on_record is not None:
-            self.on_record(name, epochs, record)
-
-    def all(self, works: Sequence[Callable[[], Run | GatedRun]]) -> list[Run | GatedRun]:
-        """Every run's result; Ctrl-C ends all of them early, each with what it has."""
-        with ThreadPoolExecutor(self.jobs) as pool:
-            futures = [pool.submit(work) for work in works]
-            try:
-                return [future.result() for future in futures]
-            except KeyboardInterrupt:
-                self.stop.set()
-                return [future.result() for future in futures]
-            except BaseException:
-                self.stop.set()
-                raise
-
-
-def cores(jobs: int | None) -> int:
-    return jobs or os.cpu_count() or 1

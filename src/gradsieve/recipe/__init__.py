@@ -8,7 +8,7 @@ and the arms of the experiments are made from their fields. `gradsieve.recipes` 
 from gradsieve.recipe.budget import Budget
 from gradsieve.recipe.curriculum import Curriculum
 from gradsieve.recipe.optimiser import Optimiser
-from gradsieve.recipe.recipe import PARTS, Recipe
+from gradsieve.recipe.recipe import PARTS, RENAMED, Recipe
 from gradsieve.recipe.schedule import Schedule
 from gradsieve.sieve import Sieve
 from gradsieve.start import Start
@@ -22,4 +22,5 @@ __all__ = [
     "Curriculum",
     "Budget",
     "PARTS",
+    "RENAMED",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gradsieve.errors import InvalidArgument
 from gradsieve.settings import Settings, setting
@@ -46,3 +47,13 @@ class Budget(Settings):
         if not fits:
             raise InvalidArgument(f"sizes is {self.sizes}; it must be three whole numbers above 0")
         object.__setattr__(self, "sizes", sizes)
+
+    def ended(
+        self, epoch: int, best: float, best_epoch: int
+    ) -> Literal["epochs", "solved", "patience"]:
+        """Why a run ends after this epoch; "epochs" where only the last one ends it."""
+        if self.stop_at is not None and best > self.stop_at:
+            return "solved"
+        if self.patience is not None and epoch - best_epoch >= self.patience:
+            return "patience"
+        return "epochs"

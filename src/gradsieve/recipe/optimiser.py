@@ -18,7 +18,9 @@ class Optimiser(Settings):
     The gradient is *summed* over the minibatch, as in the author's code.
     """
 
-    learning_rate: float = setting(1e-5, "For the gradient summed over the minibatch.", above=0)
+    learning_rate: float = setting(
+        1e-5, "Learning rate, for the gradient summed over the minibatch.", above=0
+    )
     momentum: float = setting(0.9, "Share of the last update in the next.", least=0, below=1)
     reset_velocity: bool = setting(
         True, "Whether the velocity starts from zero in each epoch.", choices=(True, False)

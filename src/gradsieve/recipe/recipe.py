@@ -23,12 +23,14 @@ PARTS: dict[str, type[Settings]] = {
     "curriculum": Curriculum,
     "budget": Budget,
 }
-MOVED = {  # version 0.1's names that are not near today's
+RENAMED = {  # settings by their names in version 0.1
+    "warmup": "warm_up",
+    "cooldown": "cool_down",
     "retreat": "roll_back",
     "rate_by_length": "rate_power",
     "batch_by_length": "batch_power",
 }
-OFF = "off"  # what a recipe without a sieve is called
+OFF = "off"  # the name of a recipe without a sieve
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _part_of(setting: str) -> str:
     known = {name: part for part, group in PARTS.items() for name in rules(group)}
     if setting in known:
         return known[setting]
-    near = [MOVED[setting]] if setting in MOVED else []
+    near = [RENAMED[setting]] if setting in RENAMED else []
     near = near or get_close_matches(setting, [*known, *PARTS], n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InvalidArgument(

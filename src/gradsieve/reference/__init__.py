@@ -1,4 +1,4 @@
-"""The reference engine: what the compiled kernel does, in NumPy and float64, for reading.
+"""The reference engine: the compiled kernel's arithmetic in NumPy and float64, for reading.
 
 `flow` has the network of the paper, `cells` the recurrent layers of PyTorch.
 """

@@ -1,14 +1,14 @@
-"""A recurrent layer forward and back, equation by equation: PyTorch's tanh, GRU and LSTM.
+"""A recurrent layer forward and back, equation by equation: PyTorch's tanh, relu, GRU and LSTM.
 
 With a(n) = W_ih u(n) + b_ih and v(n) = W_hh h(n−1) + b_hh, σ the logistic function:
 
-    tanh  h = tanh(a + v)
+    tanh, relu  h = f(a + v)
     gru   r, z = σ(a + v)   n = tanh(a + r∘v)   h = (1 − z)∘n + z∘h(n−1)
     lstm  i, f, o = σ(a + v)   g = tanh(a + v)   c = f∘c(n−1) + i∘g   h = o∘tanh c
 
 The gates stand below each other in W_ih (G·H,I) and W_hh (G·H,H), in this order (i, f, g, o).
 `forward` and `backward` are the oracle of the kernel's `recurrent_forward` and
-`recurrent_backward`.
+`recurrent_backward`. An exported network and `diagnose` go through the same cells, step by step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Back = Callable[[Array, Array], tuple[Array, Array, State]]
 
 
 def logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    """1/(1 + e⁻ˣ), by tanh, which does not overflow."""
+    half: Array = 0.5 + 0.5 * np.tanh(0.5 * x)
+    return half
 
 
 def tanh_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
@@ -39,6 +41,16 @@ def tanh_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
     return (h, before[1]), back
 
 
+def relu_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
+    h = np.maximum(a + v, 0)
+
+    def back(dh: Array, dc: Array) -> tuple[Array, Array, State]:
+        da = dh * (h > 0)
+        return da, da, (np.zeros_like(dh), dc)
+
+    return (h, before[1]), back
+
+
 def gru_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
     h_before, c = before
     (a_r, a_z, a_n), (v_r, v_z, v_n) = np.split(a, 3, axis=1), np.split(v, 3, axis=1)
@@ -46,12 +58,12 @@ def gru_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
     n = np.tanh(a_n + r * v_n)
 
     def back(dh: Array, dc: Array) -> tuple[Array, Array, State]:
-        da_n = dh * (1 - z) * (1 - n**2)
-        da_r = da_n * v_n * r * (1 - r)
-        da_z = dh * (h_before - n) * z * (1 - z)
+        da_n = (1 - z) * (1 - n**2) * dh
+        da_r = v_n * da_n * r * (1 - r)
+        da_z = (h_before - n) * z * (1 - z) * dh
         da = np.concatenate([da_r, da_z, da_n], axis=1)
-        dv = np.concatenate([da_r, da_z, da_n * r], axis=1)
-        return da, dv, (dh * z, dc)
+        dv = np.concatenate([da_r, da_z, r * da_n], axis=1)
+        return da, dv, (z * dh, dc)
 
     return ((1 - z) * n + z * h_before, c), back
 
@@ -64,20 +76,20 @@ def lstm_cell(a: Array, v: Array, before: State) -> tuple[State, Back]:
     t = np.tanh(c)
 
     def back(dh: Array, dc: Array) -> tuple[Array, Array, State]:
-        dc = dc + dh * o * (1 - t**2)
+        dc = dc + o * (1 - t**2) * dh
         gates = (
-            dc * g * i * (1 - i),
-            dc * c_before * f * (1 - f),
-            dc * i * (1 - g**2),
-            dh * t * o * (1 - o),
+            g * i * (1 - i) * dc,
+            c_before * f * (1 - f) * dc,
+            i * (1 - g**2) * dc,
+            t * o * (1 - o) * dh,
         )
         da = np.concatenate(gates, axis=1)
-        return da, da, (np.zeros_like(dh), dc * f)
+        return da, da, (np.zeros_like(dh), f * dc)
 
     return (o * t, c), back
 
 
-CELLS = {"tanh": tanh_cell, "gru": gru_cell, "lstm": lstm_cell}
+CELLS = {"tanh": tanh_cell, "relu": relu_cell, "gru": gru_cell, "lstm": lstm_cell}
 
 
 @dataclass(frozen=True)

@@ -208,14 +208,9 @@ class ReferenceFlow(Flow):
             w_rec += slope_lam.T @ delta[n]
             lam[n] += slope_lam @ net.w_rec
         if estimator == "frozen":
-            zero = np.zeros
-            return Weights(
-                zero(net.w_in.shape),
-                w_rec,
-                zero(net.hidden),
-                zero(net.w_out.shape),
-                zero(net.outputs),
-            )
+            gradient = net.like(np.zeros_like(net.flat))
+            gradient.w_rec[:] = w_rec
+            return gradient
         e = self.errors
         top = np.ldexp(lam[T - 1] * D[T - 1], -exponents[T - 1])
         dy = self._output_jacobian(top @ net.w_out)

@@ -1,4 +1,4 @@
-"""What to try next, for a run that did not solve its task.
+"""Advice for a run that did not solve its task.
 
 Settings are named as `gradsieve.recipe` names them; on the command line `clip=1` is `--clip 1`.
 """
@@ -33,7 +33,7 @@ def stuck(run: RecordedRun) -> bool:
 
 
 def advice(run: RecordedRun) -> str:
-    """What to try next; empty for a run that solved its task or is not finished."""
+    """The advice for a run; empty for a run that solved its task or is not finished."""
     if run.result is None or run.accuracy is None or run.chance is None or solved(run):
         return ""
     if _share_not_finite(run) > BROKEN:

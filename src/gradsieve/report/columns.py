@@ -1,8 +1,8 @@
 """A run's history as columns for the charts, thinned where it is too long to draw or to send.
 
-A point of a thinned history stands for several records: what is counted is summed, what is a
-bound keeps its extreme, what is measured at the end of an epoch keeps its last value, and the
-rest is averaged. The page says how many records a point stands for.
+A point of a thinned history stands for several records: counts are summed, bounds keep their
+extreme, values of an epoch's end keep the last one, and all others are averaged. The page says how
+many records a point stands for.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from gradsieve.settings import plain
 from gradsieve.sieve import Corrections
 from gradsieve.training.corrections import corrections
 
-BESIDE = ("hidden", "engine", "dtype")  # what makes a variant beside its recipe
+BESIDE = ("hidden", "engine", "dtype")  # fields beside the recipe that make a variant
 UNKNOWN_RANGE = (-1.0, 1.0)  # the paper's, for runs without a sieve that recorded Q alone
 
 
@@ -52,7 +52,7 @@ class Variant:
 
     @cached_property
     def corrections(self) -> Corrections:
-        """What the sieve did in its runs."""
+        """The sieve's corrections in its runs."""
         return corrections(run.epochs for run in self.runs)
 
     def total(self, name: str) -> float:
@@ -151,7 +151,7 @@ def _variants(runs: Sequence[RecordedRun]) -> tuple[Variant, ...]:
             said = ", ".join(f"{name} {written(_value(run, name))}" for name in names)
             by_values.setdefault(f"{label} ({said})" if said else label, []).append(run)
         variants += [Variant(name, tuple(members)) for name, members in by_values.items()]
-    # Without a sieve first: that is what the others are compared with.
+    # Without a sieve first: the others are compared with it.
     return tuple(sorted(variants, key=lambda variant: variant.sieved))
 
 

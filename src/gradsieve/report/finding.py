@@ -1,7 +1,7 @@
-"""What the runs say, in plain words, for people who read no further.
+"""The findings about runs, in plain words.
 
-Words follow numbers, never hopes: a sieve that did not help, a difference that chance explains,
-a run that is not finished are said to be so.
+The words follow the numbers: they also say that a sieve did not help, that chance explains a
+difference, and that a run is not finished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Finding:
-    """A headline, what stands behind it, and what to try next where something is wrong."""
+    """A headline, its evidence, and advice where something is wrong."""
 
     experiment: str
     headline: str
@@ -40,7 +40,7 @@ def signed(value: float) -> str:
 
 
 def finding(experiment: Experiment) -> Finding:
-    """What the runs on one task say."""
+    """The finding about the runs on one task."""
     comparisons = [
         comparison
         for treatment in experiment.variants

@@ -30,13 +30,13 @@ from gradsieve.report.runs import (
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8642
-REST = 10  # so many times as long as reading took, nothing is read: the run needs the machine
+REST = 10  # times as long as a reading took, no other begins: the run needs the machine
 Signature = tuple[tuple[str, int, int], ...]
 
 
 @dataclass
 class Watched:
-    """A folder and what was last made of it; made again only when a file has changed."""
+    """A folder and its page, which is made anew only when a file has changed."""
 
     folder: Path
     title: str
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a line every second would bury what the terminal shows."""
+        """Nothing: a line every second would bury the terminal's other lines."""
 
 
 class _Server(ThreadingHTTPServer):

@@ -1,7 +1,7 @@
 """The report as one HTML file: words and tables by Jinja2, charts by the embedded Apache ECharts.
 
-The file opens from disk and asks the network for nothing. What comes from run folders reaches the
-page in two ways only: through Jinja2's autoescaping, and as JSON in an element that is not a
+The file opens from disk and asks the network for nothing. Content of run folders reaches the page
+in two ways only: through Jinja2's autoescaping, and as JSON in an element that is not a
 script to the browser. The content security policy allows exactly the scripts that are embedded,
 by their hashes, so text that looks like markup stays text.
 """
@@ -61,7 +61,7 @@ _environment.filters["percent"] = percent
 
 @dataclass(frozen=True)
 class Content:
-    """What a page shows of the runs: words as HTML, and numbers for the charts."""
+    """The content of a page: words as HTML, and numbers for the charts."""
 
     findings: str
     settings: str
@@ -141,7 +141,7 @@ def security_policy(scripts: Sequence[str], live: bool) -> str:
 
 
 def _script(text: str) -> str:
-    """Our own or the library's code: it must not hold what would end its element."""
+    """Our own or the library's code, which must not hold the end of its element."""
     if "</script" in text.lower():
         raise AssertionError("an embedded script contains </script")
     return text
@@ -194,7 +194,7 @@ def _recreated(groups: Sequence[Experiment]) -> list[tuple[str, str]]:
 
 
 def _settings(runs: Sequence[RecordedRun]) -> dict[str, Any]:
-    """How the runs were trained: what all share, by part of the recipe, and what they do not."""
+    """How the runs were trained: settings that all share, by part of the recipe, and others."""
     described = [_described(run) for run in runs]
     names = list(dict.fromkeys(name for one in described for name in one))
     same = [name for name in names if len({one.get(name) for one in described}) == 1]

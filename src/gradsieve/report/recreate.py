@@ -75,7 +75,7 @@ def _call(function: str, arguments: Mapping[str, Any], begin: str = "") -> str:
 
 
 def _literal(value: object) -> str:
-    """Numbers, words, None and tuples of them; what JSON has besides is no setting."""
+    """Numbers, words, None and tuples of them; other JSON values are no settings."""
     if isinstance(value, tuple):
         return f"({''.join(f'{_literal(one)}, ' for one in value)})"
     if isinstance(value, float) and not math.isfinite(value):

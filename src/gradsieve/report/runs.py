@@ -1,4 +1,4 @@
-"""Reading run folders: what was trained, how each epoch went, how it ended.
+"""Reading run folders: the recipe, the history and the result.
 
 A folder may come from a run that still goes on, was killed, or was damaged, so reading never
 trusts it: a line of the history that does not parse is counted and left out, a number that is not
@@ -30,7 +30,7 @@ class RecordedRun:
     """One network's training, as its folder tells it."""
 
     folder: Path
-    about: Mapping[str, Any]  # what run.json says beside the recipe
+    about: Mapping[str, Any]  # the entries of run.json beside the recipe
     recipe: Recipe
     epochs: tuple[Mapping[str, Any], ...]  # by epoch number, each once
     result: Mapping[str, Any] | None = None  # None while it is not finished
@@ -92,7 +92,7 @@ class RecordedRun:
 
     @property
     def chance(self) -> float | None:
-        """What a constant guess scores."""
+        """The score of a constant guess."""
         return finite(self.about.get("chance"))
 
     @property

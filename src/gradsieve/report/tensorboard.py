@@ -9,13 +9,12 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.training.corrections import finite, reasons
 
-# TensorBoard groups by what stands before the slash.
+# TensorBoard groups by the word before the slash.
 TAGS = {
     "loss": "loss/training",
     "validation_loss": "loss/validation",
@@ -43,16 +42,14 @@ PROBE_TAGS = {
 class TensorBoardSink:
     """Takes each record of a run's history as it comes; the step is the epoch.
 
-    A run that goes on from its checkpoint opens a new event file; TensorBoard then drops what the
-    old one had from that epoch on.
+    A run that goes on from its checkpoint opens a new event file; TensorBoard then drops the old
+    one's events from that epoch on.
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with needs_extra("TensorBoard output", "tensorboard"):
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            raise MissingExtra("TensorBoard output", "tensorboard") from error
         self._event, self._session = event_pb2.Event, event_pb2.SessionLog
         self._summary = summary_pb2.Summary
         try:
@@ -73,27 +70,22 @@ class TensorBoardSink:
         self._writer.add_event(
             self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
         )
-        # An epoch is rare and a kill is sudden: what was recorded is on the disk.
+        # An epoch is rare and a kill is sudden: each record goes to the disk at once.
         self._writer.flush()
 
     def close(self) -> None:
-        """Write out what is still waiting."""
+        """Write out all events that still wait."""
         self._writer.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """What is known of an epoch, by TensorBoard's tags; what is not finite is left out."""
+    """The finite numbers of an epoch, by TensorBoard's tags."""
     yield from _known(record, TAGS)
     for reason, count in reasons(record).items():
         yield f"reasons/{reason}", float(count)

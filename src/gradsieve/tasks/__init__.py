@@ -1,4 +1,4 @@
-"""What to learn: problems whose answer lies far back in the sequence.
+"""Tasks: problems whose answer lies far back in the sequence.
 
 >>> from gradsieve import tasks
 >>> task = tasks.temporal_order(length=100)
@@ -18,7 +18,7 @@ hochreiter: ±0.04, a constant guess scores 15.4%
 
 from __future__ import annotations
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 from gradsieve.tasks._conventions import CONVENTIONS, Convention
 from gradsieve.tasks._task import Task
 from gradsieve.tasks.adding import adding
@@ -68,8 +68,7 @@ def by_name(
     """The task of this name; a task's own name, length, convention and tolerance give it back."""
     if name in _REGRESSION:
         return _REGRESSION[name](length, convention, tolerance)
-    if name not in NAMES:
-        raise InvalidArgument(f"task is {name!r}; it may be {', '.join(map(repr, NAMES))}")
+    one_of("task", name, NAMES)
     if tolerance is not None:
         raise InvalidArgument(
             f"tolerance is {tolerance}; {name} has classes, so it must be left out (None)"

@@ -1,4 +1,4 @@
-"""Whose version of a task: the three that published numbers were made with, and their lengths.
+"""The three versions of a task behind published numbers, and their lengths.
 
 The same task name stands for different sequences in different papers, so a score means nothing
 without its convention.
@@ -11,18 +11,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from gradsieve.errors import InvalidArgument
+from gradsieve.errors import InvalidArgument, one_of
 
 Convention = Literal["author", "pascanu", "hochreiter"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 
 def checked_convention(convention: str) -> Convention:
-    if convention not in CONVENTIONS:
-        raise InvalidArgument(
-            f"convention is {convention!r}; it may be {', '.join(map(repr, CONVENTIONS))}"
-        )
-    return convention
+    return one_of("convention", convention, CONVENTIONS)  # type: ignore[no-any-return]
 
 
 def checked_length(

@@ -45,7 +45,7 @@ class MarkedPairs(Task):
     """A regression task on the values at two marked steps."""
 
     lowest_value: float  # values are uniform in [lowest_value, 1)
-    neutral_value: float  # what a lost mark leaves
+    neutral_value: float  # in place of a value whose mark is lost
     target: Callable[[Array, Array], Array]
 
     def _draw(self, generator: np.random.Generator, starts: Array) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ class Recall(Task):
     def correct(self, outputs: ArrayLike, t: ArrayLike) -> Array:
         """Which recalled symbols are right: (positions, B), or (B,) where the whole counts.
 
-        `outputs` is (steps, B, O); what is said before the recall does not count.
+        `outputs` is (steps, B, O); steps before the recall do not count.
         """
         values, targets = np.asarray(outputs), np.asarray(t)
         if values.ndim != 3 or values.shape[2] != self.outputs or len(values) < self.positions:

@@ -1,7 +1,7 @@
-"""What every task is: random sequences with a known answer, and who counts as right.
+"""The base of every task: random sequences with a known answer, and which outputs are right.
 
 A task knows nothing of networks. It draws sequences from a seed, says whether outputs are
-correct, and what a guess that ignores the input would score, without which an accuracy of a
+correct, and has the score of a guess that ignores the input, without which an accuracy of a
 regression task cannot be read.
 """
 
@@ -43,7 +43,7 @@ class Task(ABC):
 
     @property
     def steps(self) -> int:
-        """Steps of the longest possible sequence: the first axis of what `sample` gives."""
+        """Steps of the longest possible sequence: the first axis of the arrays of `sample`."""
         return self.length + self.spare
 
     def of_length(self, length: int) -> Task:

@@ -1,4 +1,4 @@
-"""First symbol: after random symbols, say the first again. A class for that, and one task of it."""
+"""First symbol: after random symbols, say the first again."""
 
 from __future__ import annotations
 

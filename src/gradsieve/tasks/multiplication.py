@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from gradsieve.tasks._conventions import Convention, checked_convention, checked_length
 from gradsieve.tasks._marked_pairs import SHORTEST, MarkedPairs, lost_mark_share, spare_steps
-from gradsieve.tasks._task import Array, checked_tolerance
+from gradsieve.tasks._task import checked_tolerance
 
 TOLERANCE: dict[Convention, float] = {
     "author": 0.04,
@@ -46,12 +48,8 @@ def multiplication(
         spare=spare_steps(length, convention),
         lowest_value=-1.0 if convention == "author" else 0.0,
         neutral_value=1.0,
-        target=_product,
+        target=np.multiply,
     )
-
-
-def _product(first: Array, second: Array) -> Array:
-    return first * second
 
 
 def _share_below(reach: float, lost: float) -> float:

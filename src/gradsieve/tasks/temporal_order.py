@@ -1,7 +1,7 @@
 """The temporal order problem: two symbols, each A or B, far apart; say which came first and second.
 
-Hochreiter & Schmidhuber (1997), experiment 6a. What a sequence looks like:
-`gradsieve.tasks._symbol_order`.
+Hochreiter & Schmidhuber (1997), experiment 6a.
+`gradsieve.tasks._symbol_order` describes the sequences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The 3-bit temporal order problem: three symbols, each A or B; say all three in their order.
 
-Hochreiter & Schmidhuber (1997), experiment 6b. What a sequence looks like:
-`gradsieve.tasks._symbol_order`.
+Hochreiter & Schmidhuber (1997), experiment 6b.
+`gradsieve.tasks._symbol_order` describes the sequences.
 """
 
 from __future__ import annotations

@@ -4,15 +4,13 @@
 >>> model = torch.nn.GRU(3, 16)
 >>> optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=0.1))
 
-See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
+See docs/pytorch.md for use and docs/theory-gated-cells.md for the measures.
 """
 
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 
-try:
+with needs_extra("gradsieve.torch", "torch"):
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise MissingExtra("gradsieve.torch", "torch") from error
 
 from gradsieve.torch.applying.clipping import Clip
 from gradsieve.torch.applying.optimizer import Sieve

@@ -27,7 +27,7 @@ class Memory:
         return held[used]
 
     def reset(self) -> None:
-        """Hand out from the beginning again, and let go of what the last round did not use."""
+        """Hand out from the beginning again, and drop all that the last round did not use."""
         for key, held in list(self._held.items()):
             del held[self._used[key] :]
             if not held:

@@ -35,7 +35,7 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
     "gst.GRU, 2 layers": lambda: GRU(INPUTS, HIDDEN, num_layers=2),
     "gst.LSTM": lambda: LSTM(INPUTS, HIDDEN),
 }
-# In what each is measured: Q and slow Q are powers of ten, the others relative.
+# Q and slow Q are powers of ten, the others relative.
 TOLERANCES = {"Q": 1e-3, "slow Q": 1e-3, "dS": 1e-2, "correction": 1e-2, "gradient": 1e-3}
 ALWAYS = {"q_range": (-1e6, 1e6), "max_change": 1e9}
 NEVER_IN_RANGE = {"q_range": (-99.0, -98.0), "steer_rate": 0.1}
@@ -63,12 +63,8 @@ def ways() -> list[Route]:
     """Every way that this machine has."""
     found = [Route("cpu, kernel", "cpu", kernel=True), Route("cpu, no kernel", "cpu", kernel=False)]
     kinds = ("cuda", "mps", "xpu")
-    there = [kind for kind in kinds if getattr(torch, kind, None) and _is_there(kind)]
+    there = [kind for kind in kinds if hasattr(torch, kind) and getattr(torch, kind).is_available()]
     return found + [Route(kind, kind, kernel=False) for kind in there]
-
-
-def _is_there(kind: str) -> bool:
-    return bool(getattr(torch, kind).is_available())
 
 
 def measures(make: Callable[[], nn.Module], way: Route) -> dict[str, Tensor]:
@@ -92,7 +88,7 @@ def measures(make: Callable[[], nn.Module], way: Route) -> dict[str, Tensor]:
 def _stepped(
     make: Callable[[], nn.Module], way: Route, policy: str, settings: dict[str, object]
 ) -> tuple[Sieve, Tensor]:
-    """A sieve after one step, and what the step has changed."""
+    """A sieve after one step, and the change by that step."""
     module, inputs = _begun(make, way)
     before = _flat(module.parameters())
     optimizer = Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-2), policy, **settings)  # type: ignore[arg-type]

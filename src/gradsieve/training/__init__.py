@@ -1,6 +1,6 @@
 """Training: propose, judge, apply; epochs, validation, checkpoints.
 
-`train` is the way in. `step` carries out what the sieve decides on one minibatch, `run` is the loop
+`train` is the way in. `step` carries out the sieve's decision on one minibatch, `run` is the loop
 around it, `descent` moves the weights, `data` has the sequences, `record` the run's folder, `probe`
 the looks inside.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,13 +20,16 @@ from gradsieve.flow import Engine
 from gradsieve.network import SRN
 from gradsieve.recipe import Recipe
 from gradsieve.training.data import AnyLength, Data, Problem, Stacked
-from gradsieve.training.run import Job, Run, run_one
+from gradsieve.training.job import Finished, Job, Run
+from gradsieve.training.run import run_one
+from gradsieve.training.side_by_side import side_by_side
 from gradsieve.training.step import Extension, Outcome, Stepper
 
 __all__ = [
     "AnyLength",
     "Data",
     "Extension",
+    "Finished",
     "Job",
     "Outcome",
     "Problem",
@@ -34,6 +37,7 @@ __all__ = [
     "Stacked",
     "Stepper",
     "run_one",
+    "side_by_side",
     "train",
 ]
 
@@ -60,7 +64,7 @@ def train(
 
     Args:
         net: a network, which is left as it is; or several, trained side by side, one thread each.
-        task: what to learn: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
+        task: one of `gradsieve.tasks`, or your own (`gradsieve.training.Problem`).
         recipe: how; by default `gs.recipes.recommended()`, or `own_data()` for a task that
             cannot be drawn at other lengths.
         seed: decides the data and the order of the minibatches. Network i of several has seed + i.
@@ -71,7 +75,7 @@ def train(
         **settings: replace single settings or whole parts of the recipe: `epochs=20`, `clip=None`,
             `sieve="off"`.
 
-    Ctrl-C ends the training early, with what it has: `run.stopped` is then "interrupted".
+    Ctrl-C ends the training early and returns the run so far: `run.stopped` is "interrupted".
 
     >>> import gradsieve as gs
     >>> task = gs.tasks.temporal_order(length=20)
@@ -102,13 +106,4 @@ def train(
             stop,
         )
 
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        futures = [pool.submit(one, index) for index in range(len(net))]
-        try:
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
-            stop.set()
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            raise
+    return side_by_side([partial(one, index) for index in range(len(net))], jobs, stop)

@@ -27,7 +27,7 @@ class AutoClip:
         self.counts: dict[int, int] = {}  # by ⌈32 log2(norm)⌉
 
     def observe(self, norm: float) -> None:
-        """Let a norm enter the history; zero and what is not finite are no norms to clip at."""
+        """Let a norm enter the history, unless it is zero or not finite."""
         if 0 < norm < math.inf:
             place = math.ceil(BINS * math.log2(norm))
             self.counts[place] = self.counts.get(place, 0) + 1

@@ -1,4 +1,4 @@
-"""What the sieve did to the updates of runs: how many it corrected or left out, and when.
+"""The sieve's work in runs: how many updates it corrected or left out, and when.
 
 Everything is counted from the records of histories, so that a run that goes on, a finished one and
 one of version 0.1 are told alike.
@@ -33,7 +33,7 @@ class _Record:
 
 
 def corrections(histories: Iterable[History]) -> Corrections:
-    """What the sieve did in these runs."""
+    """The sieve's work in these runs."""
     records = [record for history in histories for record in _records(history)]
     acted = [record for record in records if record.corrected]
     first = min((record.begin for record in acted), default=0)

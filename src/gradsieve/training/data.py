@@ -10,12 +10,13 @@ import numpy as np
 from gradsieve.errors import InvalidArgument
 from gradsieve.flow import checked_batch
 from gradsieve.network import SRN, Array, Output
+from gradsieve.tasks import Task
 
 
 class Problem(Protocol):
-    """What a network can be trained on. `gradsieve.tasks` has four; bring your own.
+    """A problem that a network can be trained on: a task of `gradsieve.tasks`, or one of your own.
 
-    A task draws fresh sequences (`sample_with_starts`) or, with `OwnSequences`, brings its own.
+    A task draws new sequences (`sample_with_starts`) or, with `OwnSequences`, brings its own.
     """
 
     @property
@@ -30,6 +31,39 @@ class Problem(Protocol):
     def constant_guess(self) -> float: ...
     def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]: ...
     def accuracy(self, outputs: Array, t: Array) -> float: ...
+
+
+@dataclass(frozen=True)
+class TaskVariant:
+    """A task whose sequences are chosen in another way; the rest is as the task has it."""
+
+    task: Task
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def inputs(self) -> int:
+        return self.task.inputs
+
+    @property
+    def outputs(self) -> int:
+        return self.task.outputs
+
+    @property
+    def output(self) -> Output:
+        return self.task.output
+
+    @property
+    def constant_guess(self) -> float:
+        return self.task.constant_guess
+
+    def sample_with_starts(self, count: int, seed: int) -> tuple[Array, Array, Array | None]:
+        return self.task.sample_with_starts(count, seed)
+
+    def accuracy(self, outputs: Array, t: Array) -> float:
+        return self.task.accuracy(outputs, t)
 
 
 @dataclass(frozen=True)
@@ -64,7 +98,7 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Data:
-    """What one run learns from, is chosen by, and is finally tested on."""
+    """The training, validation and test sequences of one run."""
 
     train: Stacked
     validation: Stacked
@@ -80,7 +114,7 @@ class OwnSequences(Protocol):
 
 @runtime_checkable
 class AnyLength(Protocol):
-    """A task that is the same task over sequences of any length: what `stages` need."""
+    """A task that is the same task over sequences of any length, as `stages` need it."""
 
     def of_length(self, length: int) -> Problem: ...
 

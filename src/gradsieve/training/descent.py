@@ -1,7 +1,7 @@
 """Weights in motion: the update μ v − α g, with g scaled by its mean square and then clipped.
 
-The proposal is the whole change that would be made, momentum and clipping included, because that is
-what moves the far gradient.
+The proposal is the whole change of the weights, momentum and clipping included, because the whole
+change moves the far gradient.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Descent:
         return True
 
     def leave_out(self, on_skip: OnSkip) -> None:
-        """What becomes of the velocity when an update is left out."""
+        """Keep, decay or reset the velocity, since an update is left out."""
         if on_skip == "reset":
             self.velocity = np.zeros_like(self.velocity)
         elif on_skip == "decay":

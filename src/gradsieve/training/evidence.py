@@ -50,7 +50,7 @@ def cosine(net: SRN, gradient: Array, before: Array) -> float:
 def complete(
     policy: Policy, evidence: Evidence, flow: Flow, proposal: Array, descent: Descent
 ) -> tuple[Evidence, Weights | None]:
-    """What the decision depends on beside Q, and the slope that a correction goes along."""
+    """The evidence with all that the policy needs beside Q, and the slope of a correction."""
     sieve, need = policy.sieve, policy.need(evidence)
     if need is Need.CHANGE:
         update = flow.net.like(proposal)
@@ -66,7 +66,7 @@ def complete(
             else norm_gradient(flow, sieve.horizon, "Q")
         )
         along = inner(slope.flat, proposal)
-        slope.w_out[:] = 0  # only what carries the gradient back in time is corrected
+        slope.w_out[:] = 0  # corrected are the weights that carry the gradient back in time
         slope.b_out[:] = 0
         length = descent.fresh_length(proposal.size - slope.w_out.size - slope.b_out.size)
         found = Slope(along, inner(slope.flat, slope.flat), length)

@@ -7,17 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsieve.recipe import PARTS
+from gradsieve.recipe import PARTS, RENAMED
 from gradsieve.settings import rules
 
 OLD_FORMAT, FORMAT = "gradsieve-run-1", "gradsieve-run-2"
-RENAMED = {
-    "warmup": "warm_up",
-    "cooldown": "cool_down",
-    "retreat": "roll_back",
-    "rate_by_length": "rate_power",
-    "batch_by_length": "batch_power",
-}
 GONE = ("measure", "orientation")  # settings of single studies
 STUDIES_OWN = ("random", "regularise")  # labels of arms with steps of their own
 ABOUT = ("label", "network", "task", "length", "convention", "tolerance", "chance", "inputs",
@@ -25,7 +18,7 @@ ABOUT = ("label", "network", "task", "length", "convention", "tolerance", "chanc
 
 
 def upgraded(stored: dict[str, Any]) -> dict[str, Any]:
-    """What a run.json says, in the form of this version; one of this version is left as it is."""
+    """The content of a run.json in the form of this version, which is left as it is."""
     if stored.get("format") != OLD_FORMAT:
         return stored
     flat = {RENAMED.get(name, name): value for name, value in stored.items() if name not in GONE}
@@ -51,7 +44,7 @@ def _sieve(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _extended(stored: dict[str, Any], sieve: Any) -> bool:
-    """Whether the run did what no recipe says."""
+    """Whether the run's steps had an addition that no recipe has."""
     of_study = str(stored.get("label")).split("+")[0] in STUDIES_OWN
     given: dict[str, Any] = sieve if isinstance(sieve, dict) else {}
     bounded = given.get("policy", "skip") != "skip" and given.get("max_change") is not None

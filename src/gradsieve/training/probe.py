@@ -13,8 +13,8 @@ import numpy as np
 from gradsieve.change import norm_change, slow_factor
 from gradsieve.flow import Flow, propagate
 from gradsieve.network import Array
+from gradsieve.training.corrections import finite
 from gradsieve.training.data import Stacked
-from gradsieve.training.progress import finite
 from gradsieve.training.step import Stepper
 
 SATURATED = 0.9
@@ -35,7 +35,7 @@ def lags(length: int, most: int = 48) -> Array:
 
 @dataclass(frozen=True)
 class Probe:
-    """What one look inside saw; see `probe`."""
+    """The result of `probe`."""
 
     lags: list[int]
     log10_norm: list[float | None]

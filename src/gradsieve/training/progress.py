@@ -1,4 +1,4 @@
-"""What a run counts: how far it is, and what happened since its last validation."""
+"""The counters of a run, and the outcomes since its last validation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Progress:
         return cls(**stored)
 
     def add(self, tally: Tally) -> None:
-        """Count what happened since the last validation."""
+        """Count the outcomes since the last validation."""
         verdicts = [outcome.verdict for outcome in tally.outcomes]
         self.updates += len(verdicts)
         self.kept += sum(verdict.keep for verdict in verdicts)
@@ -80,7 +80,7 @@ class Progress:
 
 @dataclass
 class Tally:
-    """What happened since the last validation."""
+    """The outcomes since the last validation."""
 
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -101,11 +101,6 @@ class Tally:
             "nonfinite": sum(verdict.reason is Reason.NOT_FINITE for verdict in verdicts),
             "gradient_norm": _mean([outcome.gradient_norm for outcome in self.outcomes]),
         }
-
-
-def finite(value: float) -> float | None:
-    """The value as JSON can say it."""
-    return value if math.isfinite(value) else None
 
 
 def _mean(values: list[float]) -> float | None:

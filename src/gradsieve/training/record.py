@@ -1,10 +1,10 @@
-"""The folder of a run: what it is, what happened, where it stands; whole after any crash.
+"""The folder of a run: its settings, history, checkpoint and result, whole after any crash.
 
-    run.json                what was asked, and with which versions
+    run.json                the task, the recipe and the versions
     history.jsonl           one JSON object per validation
     checkpoint.safetensors  weights, velocity, last gradient, best weights and counters at the last
                             checkpoint; the mean square of the gradients, where these are scaled by
-                            it; what the run goes back to, where it does that
+                            it; the weights of a roll-back, where the run has one
     initial.safetensors     the network before training
     network.safetensors     the best network by validation
     result.json             the outcome, once there is one
@@ -63,15 +63,15 @@ class Checkpoint:
     gradient: Array  # of the last minibatch, with which the next one's is compared
     best: Array
     progress: dict[str, Any]  # counters: plain JSON
-    sieve: dict[str, Any]  # what the sieve remembers: plain JSON
+    sieve: dict[str, Any]  # the sieve's memory: plain JSON
     mean_square: Array | None = None  # of the gradients, and how many: see `MeanSquare`
     seen: int = 0
-    refuge: Refuge | None = None  # what the run goes back to: see `RollBack`
+    refuge: Refuge | None = None  # the target of a roll-back: see `RollBack`
     history: str = ""  # checksum of the history up to here
 
 
 def versions() -> dict[str, str]:
-    """What computed a result."""
+    """The versions and the instruction set that compute a result."""
     return {
         "gradsieve": __version__,
         "numpy": np.__version__,
@@ -92,7 +92,7 @@ class RunFolder:
         return self.path / name
 
     def refuse_remains(self) -> None:
-        """Without run.json nobody knows what these belong to, so they are not overwritten."""
+        """Refuse a folder with files of a run but no run.json: their run is not known."""
         remains = [name for name in FILES[1:] if name != "initial.safetensors"]
         found = [name for name in remains if (self / name).exists()]
         if found:
@@ -147,7 +147,7 @@ class RunFolder:
         return records
 
     def rewind_history(self, epoch: int, checksum: str | None = None) -> list[dict[str, Any]]:
-        """Drop what lies after the checkpoint, so that going on writes it anew."""
+        """Drop the records after the checkpoint, which the run then writes anew."""
         records = [record for record in self.read_history() if record["epoch"] <= epoch]
         lines = b"".join(_line(record) for record in records)
         history = hashlib.sha256(lines)
@@ -244,7 +244,7 @@ def _line(record: dict[str, Any]) -> bytes:
 
 
 def _refuge(path: Path, weights: Any, mean_square: Any, told: dict[str, Any]) -> Refuge:
-    """What a checkpoint says of where the run goes back to."""
+    """The refuge that a checkpoint holds."""
     kinds = {"seen": (int,), "loss": (int, float), "stage": (int, type(None)), "share": (float,)}
     typed = set(told) == set(kinds) and all(type(told[name]) in kinds[name] for name in kinds)
     if not (

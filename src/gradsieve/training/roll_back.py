@@ -1,8 +1,8 @@
 """Roll-back: returning to the weights of the lowest loss, where a few steps have undone them.
 
 A row of exploded updates can throw a network that has learned back to a guess, and it seldom finds
-again what it had (docs/theory.md). A run can remember its weights at the lowest loss, and return to
-them at half the rate once its loss is many times as large.
+its solution again (docs/theory.md). A run can remember its weights at the lowest loss, and return
+to them at half the rate once its loss is many times as large.
 """
 
 from __future__ import annotations

@@ -9,118 +9,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from gradsieve.change import slow_factor
 from gradsieve.errors import InvalidArgument, InvalidFile
 from gradsieve.files import sole_owner
-from gradsieve.flow import Engine, checked_engine, horizon_within
+from gradsieve.flow import checked_horizon
 from gradsieve.network import SRN
-from gradsieve.recipe import Recipe
 from gradsieve.recipe.curriculum import Stage
-from gradsieve.sieve import Corrections
-from gradsieve.training.corrections import corrections
-from gradsieve.training.data import Problem, draw
+from gradsieve.training.corrections import finite
+from gradsieve.training.data import draw
 from gradsieve.training.evaluation import evaluate
-from gradsieve.training.older import FORMAT, OLD_FORMAT
+from gradsieve.training.job import Job, Run, Stopped, differing
+from gradsieve.training.older import OLD_FORMAT
 from gradsieve.training.probe import probe
-from gradsieve.training.progress import Progress, Tally, finite
+from gradsieve.training.progress import Progress, Tally
 from gradsieve.training.record import Checkpoint, RunFolder, versions
 from gradsieve.training.roll_back import RollBack
 from gradsieve.training.stages import Stages
-from gradsieve.training.step import Extension, Stepper
+from gradsieve.training.step import Stepper
 
-Stopped = Literal["epochs", "solved", "patience", "interrupted"]
 OnRecord = Callable[[dict[str, Any]], None]
 CHECKPOINT_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one run is, beside the network that it begins with.
-
-    Attributes:
-        task: what to learn.
-        recipe: how.
-        seed: decides the data and the order of the minibatches, not the initial weights.
-        engine: "native" or "reference".
-        extension: what a study adds to a step.
-        about: what run.json says for people who compare runs: `label`, `network` (runs of the same
-            one are compared in pairs) and `drawn_by`, the seed by which the recipe's start drew it.
-    """
-
-    task: Problem
-    recipe: Recipe
-    seed: int = 0
-    engine: Engine = "native"
-    extension: Extension = Extension()
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        checked_engine(self.engine)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidArgument(f"seed is {self.seed!r}; it must be a whole number of at least 0")
-
-    def described(self, net: SRN) -> dict[str, Any]:
-        """What decides a run's result, as JSON."""
-        task = self.task
-        return {
-            "format": FORMAT,
-            **self.about,
-            "task": task.name,
-            "length": getattr(task, "length", None),
-            "convention": getattr(task, "convention", None),
-            "tolerance": getattr(task, "tolerance", None),
-            "chance": task.constant_guess,
-            "inputs": net.inputs,
-            "hidden": net.hidden,
-            "outputs": net.outputs,
-            "output": net.output,
-            "dtype": str(net.dtype),
-            "seed": self.seed,
-            "engine": self.engine,
-            "recipe": self.recipe.as_dict(),
-            **({"extended": True} if self.extension.changes_the_run else {}),
-        }
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run."""
-
-    test_accuracy: float
-    validation_accuracy: float
-    validation_loss: float
-    history: list[dict[str, Any]]  # per validation: loss, accuracy, Q, dS, kept, reasons, stalls…
-    network: SRN  # the best by validation, which the test accuracy is of
-    final: SRN
-    best_epoch: int
-    updates: int
-    kept: float
-    corrected: float
-    stalls: int
-    nonfinite: int
-    seconds: float
-    stopped: Stopped
-    recipe: Recipe
-
-    @property
-    def corrections(self) -> Corrections:
-        """What the sieve did, e.g. "corrected 29 % of updates between 2,000 and 9,000"."""
-        return corrections([self.history])
-
-    def result(self) -> dict[str, Any]:
-        """The outcome in numbers, as result.json holds it."""
-        left_out = ("history", "network", "final", "recipe")
-        kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        best = ("validation_accuracy", "validation_loss")  # not finite before any validation
-        return kept | {name: finite(kept[name]) for name in best}
 
 
 def run_one(
@@ -166,11 +82,11 @@ class _Training:
             self.roll_back = RollBack(times, self.stepper.descent, first)
         if self.stepper.policy is not None:
             for sequences in self.stages:
-                horizon_within(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
+                checked_horizon(sequences.u.shape[1], self.stepper.policy.sieve.horizon)
         self.folder: RunFolder | None = None
 
     def open(self, folder: RunFolder, net: SRN) -> None:
-        """Start the folder, or go on from what it holds."""
+        """Start the folder, or go on from its checkpoint."""
         self.folder = folder
         asked = self.job.described(net)
         stored = folder.read_json("run.json")
@@ -186,10 +102,9 @@ class _Training:
                 f"{folder.path}: holds a run that gradsieve 0.1 recorded; this version can report "
                 "it, but not go on with it: choose another output folder, or remove this one"
             )
-        differing = _differing(asked, stored)
-        if differing:
+        if names := differing(asked, stored):
             raise InvalidFile(
-                f"{folder.path}: holds another run (it differs in {', '.join(differing)}); choose "
+                f"{folder.path}: holds another run (it differs in {', '.join(names)}); choose "
                 "another output folder, or remove this one"
             )
         if not np.array_equal(SRN.load(folder / "initial.safetensors").flat, net.flat):
@@ -251,13 +166,9 @@ class _Training:
         return self._finish(stopped)
 
     def _ended(self) -> Stopped:
-        """Whether there is a reason to stop before the last epoch."""
-        budget, progress = self.recipe.budget, self.progress
-        if budget.stop_at is not None and progress.best_accuracy > budget.stop_at:
-            return "solved"
-        if budget.patience is not None and progress.epoch - progress.best_epoch >= budget.patience:
-            return "patience"
-        return "epochs"
+        progress = self.progress
+        best = progress.best_accuracy, progress.best_epoch
+        return self.recipe.budget.ended(progress.epoch, *best)
 
     def _epoch(self, tally: Tally, stop: threading.Event) -> None:
         recipe, progress, descent = self.recipe, self.progress, self.stepper.descent
@@ -272,7 +183,7 @@ class _Training:
         if recipe.optimiser.reset_velocity:
             descent.velocity = np.zeros_like(descent.velocity)
         descent.learning_rate = self._rate(stage)
-        descent.applied = None  # a probe would otherwise depend on what came before a checkpoint
+        descent.applied = None  # a probe must not depend on updates before a checkpoint
         for indices in minibatches:
             if stop.is_set():
                 raise KeyboardInterrupt
@@ -361,18 +272,3 @@ class _Training:
             if stopped != "interrupted":
                 self.folder.write_json("result.json", run.result())
         return run
-
-
-def _differing(asked: dict[str, Any], stored: dict[str, Any]) -> list[str]:
-    """The names in which the run that is asked for differs from the one that a folder holds."""
-    differing = [
-        name for name, value in asked.items() if name != "recipe" and stored.get(name) != value
-    ]
-    own = Recipe.from_dict(asked["recipe"])
-    try:
-        other = Recipe.from_dict(stored.get("recipe", {}))
-    except InvalidArgument:
-        return [*differing, "recipe"]
-    if (own.sieve is None) != (other.sieve is None):  # one by one its settings would say no more
-        return [*differing, "sieve", *own.differing(replace(other, sieve=own.sieve))]
-    return [*differing, *own.differing(other)]

@@ -14,7 +14,10 @@ from gradsieve.training.progress import Progress
 
 
 class Stages:
-    """What a run trains on. A task that brings its data has one length, and so no stages."""
+    """The training sequences of a run, by stage.
+
+    A task that brings its data has one length, and so no stages.
+    """
 
     def __init__(self, task: Problem, recipe: Recipe, whole: Stacked, net: SRN, seed: int) -> None:
         self.task, self.recipe, self.whole = task, recipe, whole

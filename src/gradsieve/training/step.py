@@ -25,7 +25,7 @@ from gradsieve.training.evidence import complete, cosine, measured_Q
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one minibatch."""
+    """The outcome of one minibatch."""
 
     verdict: Verdict
     loss: float  # per example
@@ -35,7 +35,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Extension:
-    """What a study adds to a step that is no setting of a recipe."""
+    """A study's addition to a step, for which a recipe has no setting."""
 
     policy: Policy | None = None  # in place of the recipe's
     penalty: Callable[[Flow], Array] | None = None  # a gradient to add, flat
@@ -76,7 +76,7 @@ class Stepper:
         """Train on one minibatch, or leave it out."""
         watched = self.extension.observe
         before = self.net.copy() if watched else self.net
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is never applied
+        with np.errstate(over="ignore", invalid="ignore"):  # left out as not finite
             outcome = self._step(u, t, starts)
         if watched:
             watched(before, outcome, self)
@@ -140,7 +140,7 @@ class Stepper:
         return propagate(self.net, flow.u[:, which], t, starts, self.engine)
 
     def _left_out(self, verdict: Verdict, loss: float, norm: float) -> Outcome:
-        """Leave the minibatch out; say what becomes of the velocity; break a stall.
+        """Leave the minibatch out: keep, decay or reset the velocity, and break a stall.
 
         Where something is not finite, the velocity is reset: it may be the cause.
         """
@@ -157,7 +157,7 @@ class Stepper:
         return Outcome(verdict.because(Reason.STALL_BROKEN, True), loss, norm, stalled=True)
 
     def state(self) -> dict[str, Any]:
-        """What the sieve remembers from one minibatch to the next, as JSON."""
+        """The sieve's memory from one minibatch to the next, as JSON."""
         state = {
             "looks_in": self.looks_in,
             "in_a_row": self.guard.in_a_row,

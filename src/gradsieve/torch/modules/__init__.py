@@ -1,8 +1,8 @@
-"""Finding a model's recurrent modules, and recording what they were given and got back.
+"""Finding a model's recurrent modules, and recording their calls and gradients.
 
 | file         | holds                                                             |
 |--------------|-------------------------------------------------------------------|
-| cells.py     | what the sieve must know of a recurrent cell: tanh, GRU, LSTM …   |
+| cells.py     | descriptions of recurrent cells: tanh, GRU, LSTM …                |
 | stack.py     | the recurrent modules of a model, by layer and direction          |
 | listening.py | one forward hook for all recorders, held by weak references       |
 | record.py    | the calls of a module, and the gradients that came back to them   |

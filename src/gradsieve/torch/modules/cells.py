@@ -1,4 +1,4 @@
-"""Recurrent cells, said so that one theory serves them all (docs/theory-gated-cells.md).
+"""Recurrent cells in one form, for one theory of all of them (docs/theory-gated-cells.md).
 
 A cell reads the step's input and the state before it through two linear maps and then does
 something unit by unit:
@@ -29,7 +29,7 @@ LINEAR = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 @dataclass(frozen=True)
 class Cell:
-    """What the sieve must know of a recurrent cell.
+    """A recurrent cell, described for the sieve.
 
     Attributes:
         update: (x, a, state, weights) → new state. `weights` are those beyond the two linear maps.

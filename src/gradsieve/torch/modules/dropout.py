@@ -24,7 +24,7 @@ class DropoutDraw:
     device: torch.device
 
     def masks(self, levels: int, shape: torch.Size, like: Tensor) -> list[Tensor]:
-        """What the outputs of each level but the top one were multiplied by."""
+        """The factors of the outputs of each level but the top one."""
         devices = [] if self.device.type == "cpu" else [self.device]
         with torch.random.fork_rng(devices, device_type=_kind(self.device)):
             _generators(self.device).set_rng_state(self.state, *_index(self.device))

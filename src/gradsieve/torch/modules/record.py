@@ -1,4 +1,4 @@
-"""What a recurrent module was given, and what gradient came back to it.
+"""The calls of a recurrent module, and the gradients that came back to them.
 
 For each call a `Recorder` keeps references to the inputs and initial states, and hooks on the
 outputs receive ∂E/∂(outputs) from whatever stands above: no second loss, no second backward. It
@@ -98,7 +98,7 @@ class Recorder:
         listening.connect(self, list(self._stacks))
 
     def called(self, module: nn.Module) -> None:
-        """Note what a call is about to draw."""
+        """Note the dropout that a call is about to draw."""
         if self.listening and torch.is_grad_enabled():
             self._drawn[module] = about_to_draw(module)
 

@@ -31,7 +31,7 @@ def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
     calls = [_Shaped(stack, call, like) for call in chain]
     inputs, lengths = torch.cat([call.inputs for call in calls]), calls[0].lengths
     rows, batch = len(stack.places), inputs.shape[1]
-    # What the state between two calls got is what is carried back through it, and no end.
+    # The gradient of a state between two calls is carried back through it, and is no end.
     last = [chain[-1].gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
     return TimeFirst(
         inputs,

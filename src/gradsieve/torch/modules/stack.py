@@ -1,7 +1,7 @@
 """The recurrent modules of a model, and the layers and directions that each of them has.
 
 `find_stacks` walks a model once. PyTorch's own modules and ours, which are their subclasses, are
-known by their class; any other module says what its cell is by two attributes (see `Recurrent`).
+known by their class; any other module describes its cell by two attributes (see `Recurrent`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Stack:
 
 
 def find_stacks(model: nn.Module) -> list[Stack]:
-    """Every recurrent module of the model, or an InvalidArgument that says what to do."""
+    """Every recurrent module of the model, or an InvalidArgument with a remedy."""
     _refuse_sharded(model)
     stacks = [stack for name, module in model.named_modules() if (stack := _stack(name, module))]
     inside = {id(part) for stack in stacks if stack.own for part in stack.module.modules()} - {

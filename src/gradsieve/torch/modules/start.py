@@ -23,7 +23,7 @@ Matrix = Literal["orthogonal", "identity"]
 
 @torch.no_grad()
 def init_(model: nn.Module, reach: int, recurrent: Matrix = "orthogonal") -> nn.Module:
-    """Give every nn.RNN, nn.GRU and nn.LSTM of a model a start that reaches so many steps back.
+    """Give every nn.RNN, nn.GRU and nn.LSTM of a model a start that reaches `reach` steps back.
 
     >>> import torch
     >>> model = init_(torch.nn.LSTM(3, 8), reach=200)
@@ -34,7 +34,7 @@ def init_(model: nn.Module, reach: int, recurrent: Matrix = "orthogonal") -> nn.
     Args:
         model: where to look for recurrent modules; it is changed in place.
         reach: over how many steps it is to remember, such as the sequences' length; at least 3.
-        recurrent: what recurrent matrices of tanh and relu layers become. Each gate's block of a
+        recurrent: the recurrent matrices that tanh and relu layers get. Each gate's block of a
             gated layer becomes orthogonal.
 
     Returns:

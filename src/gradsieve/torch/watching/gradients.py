@@ -40,7 +40,7 @@ class GradientNorms:
             self._collect()
 
     def values(self) -> dict[str, float]:
-        """What was seen since the last call, by name."""
+        """The numbers since the last call, by name."""
         self._collect()
         norms, self._norms = self._norms, []
         if not norms:

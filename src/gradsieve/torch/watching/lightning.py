@@ -1,4 +1,4 @@
-"""For Lightning: a callback that watches the model and logs what it reads.
+"""For Lightning: a callback that watches the model and logs its readings.
 
 The sieve itself needs nothing: return it from `configure_optimizers`.
 """
@@ -10,15 +10,13 @@ from typing import Any
 
 from torch import Tensor
 
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.watching.sinks import Sink
 from gradsieve.torch.watching.watch import EVERY, Watch, watch
 
-try:
+with needs_extra("gradsieve.torch.watching.lightning", "lightning"):
     from lightning.pytorch import Callback, LightningModule, Trainer
-except ImportError as error:
-    raise MissingExtra("gradsieve.torch.watching.lightning", "lightning") from error
 
 
 class LightningWatch(Callback):

@@ -1,4 +1,4 @@
-"""What one look has seen: a flat dict of numbers for any logger, and what lies behind it."""
+"""The reading of one look: a flat dict of numbers for any logger, and the evidence behind it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reading(dict[str, float]):
 
     Attributes:
         layers: each layer's look, with the whole curve of the gradient against the lag.
-        judgement: what the numbers mean, and what to try next.
+        judgement: symptoms, evidence and advice.
     """
 
     def __init__(

@@ -18,11 +18,11 @@ from torch.optim import Optimizer
 from gradsieve.errors import InvalidFile
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.watching.reading import LayerLook, Reading
+from gradsieve.training.corrections import finite
 from gradsieve.training.older import FORMAT
-from gradsieve.training.progress import finite
 from gradsieve.training.record import RunFolder, versions
 
-PYTORCH = "PyTorch"  # what run.json says of its trainer
+PYTORCH = "PyTorch"  # the trainer's name in run.json
 
 
 class ToRunFolder:
@@ -81,7 +81,7 @@ class ToRunFolder:
         self.folder.append_history(record)
 
     def _of_sieve(self) -> dict[str, Any]:
-        """What became of the steps since the last record."""
+        """The outcomes of the steps since the last record."""
         if self._sieve is None:
             return {}
         counts = self._sieve.counts
@@ -130,7 +130,7 @@ def _distance(one: LayerLook) -> float:
 
 
 def _about(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
-    """What run.json says of how the model is trained."""
+    """The description of the training, for run.json."""
     sieve = optimizer.sieve if isinstance(optimizer, Sieve) else None
     inner = optimizer.optimizer if isinstance(optimizer, Sieve) else optimizer
     settings = {

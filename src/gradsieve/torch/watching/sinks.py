@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gradsieve.errors import GradsieveError, MissingExtra
+from gradsieve.errors import GradsieveError, needs_extra
 from gradsieve.torch.watching.reading import Reading
 
 Sink = Callable[[int, Reading], object]
@@ -20,10 +20,8 @@ class ToTensorBoard:
     """Writes each number of a reading as a scalar."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        try:
+        with needs_extra("gst.ToTensorBoard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise MissingExtra("gst.ToTensorBoard", "tensorboard") from error
         self.writer: Any = SummaryWriter(os.fspath(directory))
 
     def __call__(self, step: int, values: Mapping[str, float]) -> None:
@@ -54,15 +52,13 @@ class ToCSV:
 class ToWandb:
     """Logs each reading to a run of Weights & Biases: this one, or the one that is active.
 
-    Readings have an axis of their own, `gradsieve/step`, so that they do not get in the way of
-    what the training logs under W&B's own step.
+    Readings have an axis of their own, `gradsieve/step`, so that they do not disturb the training's
+    logs under W&B's own step.
     """
 
     def __init__(self, run: Any = None) -> None:
-        try:
+        with needs_extra("gst.ToWandb", "wandb"):
             import wandb
-        except ImportError as error:
-            raise MissingExtra("gst.ToWandb", "wandb") from error
         self.run: Any = wandb.run if run is None else run
         if self.run is None:
             raise GradsieveError("no run of W&B is active; call wandb.init() before gst.ToWandb()")

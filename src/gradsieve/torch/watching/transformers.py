@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradsieve.errors import MissingExtra
+from gradsieve.errors import needs_extra
 from gradsieve.torch.applying.optimizer import Sieve
 from gradsieve.torch.watching.gradients import GradientNorms
 from gradsieve.torch.watching.sinks import Sink
 from gradsieve.torch.watching.watch import EVERY, Watch, watch
 
-try:
+with needs_extra("gradsieve.torch.watching.transformers", "transformers"):
     from transformers import TrainerCallback
-except ImportError as error:
-    raise MissingExtra("gradsieve.torch.watching.transformers", "transformers") from error
 
 
 class TransformersWatch(TrainerCallback):
@@ -29,7 +27,7 @@ class TransformersWatch(TrainerCallback):
     Args:
         every: one reading in this many optimizer steps.
         sinks: called with the step and the reading, too; `ToTensorBoard` and `ToWandb` put
-            readings beside what the Trainer reports.
+            readings beside the Trainer's.
 
     Attributes:
         look: the `gst.Watch`, while the Trainer trains.

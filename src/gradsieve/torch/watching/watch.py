@@ -1,8 +1,8 @@
 """`gst.watch`: only looks. How far back the gradient goes in every recurrent layer, and why.
 
 It records the model's calls as the sieve does, on a schedule that bounds its cost, and changes
-nothing. A monitor must not end a training: what goes wrong in a sink, or at a step without a
-gradient, is warned about once.
+nothing. A monitor must not end a training: an error in a sink, or a step without a gradient, is
+warned about once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,28 @@ MEMORY = 20  # losses over which a model is compared with a constant guess
 
 
 class Watch:
-    """What `watch` returns: call `read()` after `loss.backward()`.
+    """Looks at how far the gradient goes back in a model's recurrent layers.
+
+    Call `read()` after `loss.backward()`.
+
+    >>> import torch
+    >>> model = torch.nn.GRU(2, 8)
+    >>> look = watch(model)
+    >>> model(torch.randn(30, 4, 2))[0][-1].square().mean().backward()
+    >>> sorted(look.read())[:3]
+    ['GRU/layer0/Q', 'GRU/layer0/gradient/lag_1', 'GRU/layer0/gradient/lag_10']
+
+    Args:
+        model: where to look for recurrent modules.
+        optimizer: its learning rate is read and, of a `gst.Sieve`, the counts of its steps.
+        every: one reading in this many calls of `read()`; between them nothing is recorded.
+        sinks: called with the step and the reading; see `ToCSV`, `ToTensorBoard`, `ToWandb`,
+            `ToRunFolder`.
+        clip: your clipping threshold, for readings of how often and how much it shortens gradients.
+        constant_loss: the loss of a constant guess (`gst.constant_loss(targets)`), by which a model
+            that has learned nothing is recognised.
+        q_range: the safe range of slow Q; by default that of the optimizer's sieve, or of the
+            default policy.
 
     Attributes:
         last: the last reading.
@@ -138,7 +159,7 @@ class Watch:
         return looks
 
     def _chain(self, stack: Stack, chains: list[Chain]) -> Chain | None:
-        """The last calls whose inputs are still what they were."""
+        """The last calls whose inputs are unchanged."""
         for chain in reversed(chains):
             if not any(call.given_changed for call in chain):
                 return chain
@@ -146,7 +167,7 @@ class Watch:
         return None
 
     def _of_optimizer(self) -> dict[str, float]:
-        """The learning rate and, of a sieve, what became of the steps so far."""
+        """The learning rate and, of a sieve, the counts of its steps so far."""
         if self.optimizer is None:
             return {}
         rate = self.optimizer.param_groups[0].get("lr")
@@ -208,43 +229,4 @@ def _slow_range(optimizer: Optimizer | None) -> tuple[float, float]:
     return core.Sieve().range
 
 
-def watch(
-    model: nn.Module,
-    optimizer: Optimizer | None = None,
-    *,
-    every: int = EVERY,
-    sinks: Iterable[Sink] = (),
-    clip: float | None = None,
-    constant_loss: float | None = None,
-    q_range: tuple[float, float] | None = None,
-) -> Watch:
-    """Look at how far the gradient goes back in a model's recurrent layers.
-
-    >>> import torch
-    >>> model = torch.nn.GRU(2, 8)
-    >>> look = watch(model)
-    >>> model(torch.randn(30, 4, 2))[0][-1].square().mean().backward()
-    >>> sorted(look.read())[:3]
-    ['GRU/layer0/Q', 'GRU/layer0/gradient/lag_1', 'GRU/layer0/gradient/lag_10']
-
-    Args:
-        model: where to look for recurrent modules.
-        optimizer: its learning rate is read and, of a `gst.Sieve`, what became of the steps.
-        every: one reading in this many calls of `read()`; between them nothing is recorded.
-        sinks: called with the step and the reading; see `ToCSV`, `ToTensorBoard`, `ToWandb`,
-            `ToRunFolder`.
-        clip: the threshold at which you clip gradients, to be told how often and how hard it bites.
-        constant_loss: the loss of a constant guess (`gst.constant_loss(targets)`), so that a model
-            that has learned nothing can be told.
-        q_range: the range of slow Q inside which a gradient is said to reach; by default that of
-            the optimizer's sieve, or of the default policy.
-    """
-    return Watch(
-        model,
-        optimizer,
-        every=every,
-        sinks=sinks,
-        clip=clip,
-        constant_loss=constant_loss,
-        q_range=q_range,
-    )
+watch = Watch
