@@ -29,6 +29,8 @@ class Look:
         if first.learning is not None:
             first.learning.note_range(policy.wanted(first.Q) == 0)
         self.need = policy.need(self.evidence)
+        if self.need is Need.CHANGE:
+            measured.hold()
         if self.need is Need.SLOPE:
             self.gradient = q_gradient(measured, policy, together)
 

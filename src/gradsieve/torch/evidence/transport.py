@@ -47,6 +47,10 @@ class Transport:
 
     def _forward(self, weights: StackWeights) -> dict[Place, LayerRun]:
         stack, given = self.stack, self.sequences
+        if given.passes is not None:
+            only, passes = Place(0, 0), given.passes
+            initial = given.initial[only]
+            return {only: LayerRun(stack.cell, weights[only], passes.u, initial, passes.h, passes=passes)}
         known = given.outputs if stack.layers == stack.directions == 1 else None
         runs: dict[Place, LayerRun] = {}
         u = given.inputs

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_packed_sequence
 
+from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.modules.cells import State
 from gradsieve.torch.modules.record import Call, Chain
 from gradsieve.torch.modules.stack import Place, Stack
@@ -24,6 +25,7 @@ class TimeFirst:
     by_output: Tensor | None  # ∂E/∂outputs, (T,B,directions·H)
     masks: list[Tensor]  # by level but the top one, (T,B,directions·H); none without dropout
     by_last: list[Tensor | None]  # ∂E/∂(last state), parts (layers·directions,B,·)
+    passes: Passes | None = None  # the forward pass, where a layer of ours has kept it
 
 
 def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
@@ -41,7 +43,16 @@ def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
         _joined_gradients(calls),
         _joined_masks(calls),
         [None if part is None else part.reshape(rows, batch, -1).to(like.dtype) for part in last],
+        passes_of(stack, chain),
     )
+
+
+def passes_of(stack: Stack, chain: Chain) -> Passes | None:
+    """What a layer of ours kept of its only call, while it is still true."""
+    call = chain[0]
+    if len(chain) > 1 or call.followed is None or call.outputs.changed:
+        return None
+    return call.followed.passes if call.followed.stands(stack.module) else None
 
 
 class _Shaped:
