@@ -83,7 +83,10 @@ class _Recurrent(torch.autograd.Function):
             return (None,) * (2 + len(needed))
         followed = None
         if ctx.follower is not None:
-            followed = ctx.follower.follow(Passes(ctx.layer.cell, u, h, gates, c, weights, initial))
+            begun = tuple([one.detach() for one in initial])
+            # Detached: outputs that know their graph, held by a part of it, would never be freed.
+            passes = Passes(ctx.layer.cell, u.detach(), h.detach(), gates, c, weights, begun)
+            followed = ctx.follower.follow(passes)
         found, alone = _backward(
             ctx.layer, seeds, (h, gates, c), u, weights, initial, needed, followed
         )
