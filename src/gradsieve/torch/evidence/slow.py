@@ -45,8 +45,12 @@ class SlowSum:
         return self.logs / self.count
 
     def __add__(self, other: SlowSum) -> SlowSum:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return SlowSum(*(mine + its for mine, its in pairs))
+        return SlowSum(
+            self.logs + other.logs,
+            self.count + other.count,
+            self.near + other.near,
+            self.examples + other.examples,
+        )
 
     def over_processes(self) -> SlowSum:
         """The sum over all processes of torch.distributed."""
@@ -60,7 +64,12 @@ def slow_sum(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window
     """Of one carrier and its layers' deltas; all layers of an example are one long δ."""
     last = carrier.last_steps
     weights, usable = _window(carrier.steps, last.tobytes(), horizon, window)
-    found = np.array([layer.slow_ends(weights, last) for layer in deltas])[:, :, usable]
+    ends = [layer.slow_ends(weights, last) for layer in deltas]
+    if len(ends) == 1 and len(usable) == len(last):
+        ratios = _log_ratios(ends[0])
+        if ratios is not None:
+            return SlowSum(float(ratios.sum()), *(len(last),) * 3)
+    found = np.array(ends)[:, :, usable]
     near, slow = _log_norms(found[:, 0], found[:, 1]), _log_norms(found[:, 2], found[:, 3])
     some = near != -np.inf
     counts = some & (slow != -np.inf)
@@ -69,6 +78,16 @@ def slow_sum(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window
         ratios = near[counts] - slow[counts]
     total = float(ratios.sum()) if np.isfinite(ratios).all() else math.nan
     return SlowSum(total, int(counts.sum()), int(some.sum()), len(usable))
+
+
+def _log_ratios(ends: Array) -> Array | None:
+    """log10(‖δ(last)‖ / ‖s‖), the ordinary case in few steps; None if one is zero or infinite."""
+    squares, units = ends[::2], ends[1::2]
+    if not (0 < squares.min() and squares.max() < math.inf):
+        return None
+    logs = np.log10(squares)
+    ratios: Array = 0.5 * (logs[0] - logs[1]) + (units[0] - units[1]) * math.log10(2)
+    return ratios
 
 
 def window_weights(carrier: Carrier, horizon: int | None, window: float) -> Array:
