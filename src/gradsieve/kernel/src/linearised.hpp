@@ -71,7 +71,7 @@ struct Linearised {
     Real* moved;      // rows of P blocks: the change of the products
     Real* before[2];  // rows of ld: the change of the state before
     Real* after;      // rows of ld: that of h
-    Real* change;     // rows of P blocks: the change of delta, or the adjoint of the products
+    Real* change;     // where `moved` was: the change of delta, or the adjoint of the products
     Real* below;      // rows of ld_x: the change of u
     bool from_below;  // whether there was any
     Real* turned;     // B rows of ld_x

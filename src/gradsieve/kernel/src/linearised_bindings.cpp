@@ -32,7 +32,9 @@ void bind_layer(nb::module_& module, const char* name) {
              "above"_a.noconvert().none() = nb::none(),
              "above_exponents"_a.noconvert().none() = nb::none())
         .def("slow", &Own::slow, "weights"_a.noconvert())
-        .def("slow_ends", &Own::slow_ends, "weights"_a.noconvert())
+        .def("slow_ends", &Own::slow_ends, "weights"_a.noconvert(), "last"_a.noconvert())
+        .def("slow_slopes", &Own::slow_slopes, "weights"_a.noconvert(), "last"_a.noconvert(),
+             "share"_a)
         .def("push_cotangent", &Own::push_cotangent, "near"_a.noconvert(), "slow"_a.noconvert(),
              "factors"_a.noconvert(), "last"_a.noconvert(),
              "below"_a.noconvert().none() = nb::none())

@@ -10,7 +10,7 @@
 #include "arrays.hpp"
 #include "dispatch.hpp"
 #include "float_state.hpp"
-#include "linearised.hpp"
+#include "linearised_slow.hpp"
 #include "recurrent.hpp"
 
 namespace gradsieve {
@@ -115,30 +115,45 @@ public:
         return nb::make_tuple(out, units);
     }
 
-    // (4,B): squares and units of each sequence's last delta, and of its slow one.
-    NumPy<double> slow_ends(const Doubles& weights) const {
+    // (4,B): squares and units of each sequence's delta at `last`, and of its slow one.
+    NumPy<double> slow_ends(const Doubles& weights, const Whole& last) const {
         need(pulled_, "pull");
         check_shape("weights", weights, {at_.T, at_.B});
-        const Index B = at_.B, width = at_.G * at_.H;
-        auto found = new_array<double>({4, size(B)});
+        const std::int64_t* at_steps = steps(last);
+        auto found = new_array<double>({4, size(at_.B)});
         double* to = found.data();
+        const nb::gil_scoped_release unlocked;
+        const FloatState mode;
+        const SlowEnds<Real> ends(at_, routines_, weights.data(), at_steps);
+        for (Index b = 0; b < at_.B; ++b, ++to) {
+            to[0] = ends.near_square[size(b)];
+            to[at_.B] = at_.exponents[ends.near[size(b)]];
+            to[2 * at_.B] = ends.slow_square[size(b)];
+            to[3 * at_.B] = ends.units[size(b)];
+        }
+        return found;
+    }
+
+    // by_weights of Q = the sum over sequences of share * ln(|last delta| / |slow one|).
+    nb::tuple slow_slopes(const Doubles& weights, const Whole& last, double share) {
+        need_linearised();
+        check_shape("weights", weights, {at_.T, at_.B});
+        Pushing<Real> from{};
+        from.last = steps(last);
+        second();
+        pushed_ = bent_ = false;
         {
             const nb::gil_scoped_release unlocked;
             const FloatState mode;
-            std::vector<Real> slow(size(B * width));
-            std::vector<std::int32_t> units(size(B));
-            routines_.slow(at_, weights.data(), slow.data(), units.data());
-            for (Index b = 0; b < B; ++b) {
-                const Index row = (at_.end[b] > 0 ? at_.end[b] : 0) * B + b;
-                to[b] = 0;
-                for (Index p = 0; p < at_.G; ++p)
-                    to[b] += square(at_.delta + row * at_.row + p * at_.ld, at_.H);
-                to[B + b] = at_.exponents[row];
-                to[2 * B + b] = square(slow.data() + b * width, width);
-                to[3 * B + b] = units[size(b)];
-            }
+            const SlowEnds<Real> ends(at_, routines_, weights.data(), from.last);
+            const SlowCotangent<Real> psi(at_, ends, weights.data(), share);
+            from.near = psi.near.data(), from.slow = ends.slow.data();
+            from.factors = psi.factors.data();
+            routines_.push(at_, from);
+            routines_.bend(at_, {}, true, nullptr, nullptr);
         }
-        return found;
+        pushed_ = bent_ = true;
+        return by_weights();
     }
 
     void push_cotangent(const Given& near, const Given& slow, const Doubles& factors,
@@ -233,12 +248,6 @@ public:
 private:
     static std::size_t size(Index count) { return std::size_t(count); }
 
-    static double square(const Real* values, Index count) {
-        double total = 0;
-        for (Index j = 0; j < count; ++j) total += double(values[j]) * double(values[j]);
-        return total;
-    }
-
     static void check_parts(const char* name, std::size_t parts, Index expected) {
         if (Index(parts) != expected)
             throw std::invalid_argument(std::string(name) + " has " + std::to_string(parts) +
@@ -279,7 +288,7 @@ private:
         const Index inputs = at.I * at.ld, back = at.H * at.ld_x;
         lay_out(arena, at.update, inputs > back ? inputs : back);
         take(arena, at.moved, rows, at.row);
-        take(arena, at.change, rows, at.row);
+        at.change = at.moved;
         for (Index s = 0; s < at.S; ++s) take(arena, at.before[s], rows, at.ld);
         take(arena, at.after, rows, at.ld);
         take(arena, at.below, rows, at.ld_x);
@@ -369,6 +378,7 @@ private:
 
     void bend(const Entering<Real>& from, const LayerWeights<Real>* update,
               const std::int32_t* exponents) {
+        need(!(pushed_ && bent_), "push");  // its change stands where push's was
         second();
         {
             const nb::gil_scoped_release unlocked;

@@ -62,7 +62,7 @@ class KernelDeltas(Deltas):
         return total.reshape(len(total), -1), units
 
     def slow_ends(self, weights: Array, last: Array) -> Array:
-        found: Array = self.native.slow_ends(weights)
+        found: Array = self.native.slow_ends(weights, last)
         return found
 
 
@@ -133,9 +133,18 @@ class KernelLayer:
 
     def slopes(self) -> LayerWeights:
         """∂Q/∂(weight)."""
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        found = zip(names, self._native.by_weights(), strict=True)
-        return {name: torch.from_numpy(one) for name, one in found if name in self._weights}
+        return self._named(self._native.by_weights())
+
+    def slow_slopes(self, weights: Array, share: float) -> LayerWeights:
+        """∂Q/∂(weight) of Q = Σ share · ln(‖δ(last)‖/‖s‖), where this is the only layer.
+
+        What `push_cotangent`, `adjoint` and `slopes` do, in one call of the kernel.
+        """
+        return self._named(self._native.slow_slopes(weights, self._last, share))
+
+    def _named(self, found: tuple[Array, ...]) -> LayerWeights:
+        pairs = zip(cells.LINEAR, found, strict=True)
+        return {name: torch.from_numpy(one) for name, one in pairs if name in self._weights}
 
 
 class FollowedLayer(KernelLayer):
@@ -168,6 +177,10 @@ class FollowedLayer(KernelLayer):
     def change(self, update: LayerWeights, above: Scaled | None) -> None:
         self.fetch()
         super().change(update, above)
+
+    def slow_slopes(self, weights: Array, share: float) -> LayerWeights:
+        self.fetch()
+        return super().slow_slopes(weights, share)
 
     def push_cotangent(self, cotangent: Cotangent, below: Tensor | None) -> Tensor:
         self.fetch()

@@ -56,10 +56,10 @@ def _by_kernel(
     with torch.enable_grad():
         effective = measured.stack.weights()
     for one in carried:
-        cotangents = _cotangents(one, measured, policy)
-        if cotangents is None:
+        slopes = _slopes(one, measured, policy)
+        if slopes is None:
             return None
-        for place, found in _adjoint(one, cotangents).items():
+        for place, found in slopes.items():
             for name, slope in found.items():
                 weight = effective[place][name]
                 if weight.requires_grad:
@@ -90,6 +90,17 @@ def _by_parameters(
         found[id(parameter)] if id(parameter) in found else torch.zeros_like(parameter)
         for parameter in parameters
     ]
+
+
+def _slopes(carried: Carried, measured: Measured, policy: Policy) -> StackWeights | None:
+    """∂Q/∂(weight) of every layer that the carrier reaches; None where Q has no derivative."""
+    layers = cast("dict[Place, KernelLayer]", carried.layers)
+    if measured.slow is not None and measured.slow.count and len(layers) == 1:
+        weights = window_weights(carried.carrier, policy.sieve.horizon, policy.sieve.window)
+        share = 1 / (LN10 * measured.slow.count)
+        return {place: one.slow_slopes(weights, share) for place, one in layers.items()}
+    cotangents = _cotangents(carried, measured, policy)
+    return None if cotangents is None else _adjoint(carried, cotangents)
 
 
 def _adjoint(carried: Carried, cotangents: dict[Place, Cotangent]) -> StackWeights:
