@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recurrent_problems import GATES, GRADIENTS, NAMES, LayerProblem
 
 from gradsieve.kernel import available_isas, limit_threads, recursions, thread_limit
+from recurrent_problems import GATES, GRADIENTS, NAMES, LayerProblem
 
 KINDS = {np.float32: recursions.Linearised32, np.float64: recursions.Linearised64}
 SIZES = [(5, 3, 2, 4), (40, 17, 3, 33), (1, 1, 1, 1), (7, 60, 3, 20)]  # T, B, I, H
@@ -15,7 +15,7 @@ every_isa = pytest.mark.parametrize("isa", available_isas())
 
 
 class Followed:
-    """One layer forward and backward, with a linearised layer that follows, and one that does not."""
+    """One layer forward and backward, and a linearised layer that may follow it."""
 
     def __init__(self, cell, size, dtype=np.float32, isa="", seeds="last", gain=1.0):
         problem = LayerProblem(cell, size, dtype, isa, gain=gain)
@@ -135,7 +135,9 @@ def test_slopes_from_what_was_followed_are_those_of_a_second_way(cell, isa, dtyp
     units = np.array(other.exponents)
     some = (squares > 0).all(0)
     over = lambda delta: np.where(  # noqa: E731
-        some[:, None, None], delta / np.where(some, np.square(delta).sum((1, 2)), 1)[:, None, None], 0
+        some[:, None, None],
+        delta / np.where(some, np.square(delta).sum((1, 2)), 1)[:, None, None],
+        0,
     )
     scale = np.ldexp(1.0, units[case.ends.clip(min=0), np.arange(case.B)])[:, None, None]
     other.push_cotangent(

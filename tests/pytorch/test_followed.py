@@ -37,7 +37,7 @@ class Watched:
         self.u = torch.randn(shape).to(dtype)
 
     def call(self, end=-1):
-        """Forward and back: a gradient at one step, much larger for one sequence than for others."""
+        """Forward and back: a gradient at one step, of very different size."""
         outputs = self.module(self.u)[0]
         chosen = outputs[:, end] if self.module.batch_first else outputs[end]
         torch.manual_seed(1)

@@ -49,13 +49,12 @@ class Look:
     @torch.no_grad()
     def _slope(self, snapshot: Snapshot) -> Slope:
         along = square = 0.0
-        parameters = self._parameters
-        steps = torch._foreach_sub(parameters, [snapshot.before(one) for one in parameters])
-        for step, gradient in zip(steps, self.gradient, strict=True):
-            both, own = products(gradient, step)
+        steps: dict[Tensor, Tensor] = {}
+        for parameter, gradient in zip(self._parameters, self.gradient, strict=True):
+            steps[parameter] = parameter - snapshot.before(parameter)
+            both, own = products(gradient, steps[parameter])
             along, square = along + both, square + own
-        moved = dict(zip(parameters, steps, strict=True))
-        return Slope(along, square, fresh_length(snapshot.optimizer, moved))
+        return Slope(along, square, fresh_length(snapshot.optimizer, steps))
 
     @property
     def _parameters(self) -> list[torch.nn.Parameter]:
@@ -64,12 +63,8 @@ class Look:
     @torch.no_grad()
     def correct(self, factor: float) -> dict[Tensor, Tensor]:
         """Add factor · ∂Q/∂w to the parameters; the corrections by parameter."""
-        parameters = self._parameters
-        corrections = [
-            one.to(parameter.dtype)
-            for parameter, one in zip(
-                parameters, torch._foreach_mul(self.gradient, factor), strict=True
-            )
-        ]
-        torch._foreach_add_(parameters, corrections)
-        return dict(zip(parameters, corrections, strict=True))
+        corrections: dict[Tensor, Tensor] = {}
+        for parameter, gradient in zip(self._parameters, self.gradient, strict=True):
+            corrections[parameter] = (factor * gradient).to(parameter.dtype)
+            parameter.add_(corrections[parameter])
+        return corrections

@@ -32,7 +32,9 @@ class Successive:
         parts = [one.grad for one in stack.parameters() if one.grad is not None]
         before = self._before.get(stack.name)
         if before is None or not _alike(before.parts, parts):
-            self._before[stack.name] = _Before([_wide(one).clone() for one in parts], _square(parts))
+            self._before[stack.name] = _Before(
+                [_wide(one).clone() for one in parts], _square(parts)
+            )
             return math.nan
         inner = square = 0.0
         for part, earlier in zip(parts, before.parts, strict=True):

@@ -102,9 +102,7 @@ def gather(
     valid = [chain for chain in chains if not any(call.given_changed for call in chain)]
     sieve = policy.sieve
     with torch.no_grad():
-        every, carried = _carried(stack, valid, memory)
-        transports = [transport for transport in every if transport.follows]
-        carried = [one for one in carried if one.transport.follows]
+        transports, carried = _carried(stack, valid, memory)
         slow = None
         if policy.measure == "slow Q":
             slow = sum(
@@ -112,7 +110,7 @@ def gather(
                 start=SlowSum(),
             )
             slow = slow.over_processes() if together else slow
-        left_out = _left_out(len(valid) < len(chains), len(transports) < len(every))
+        left_out = _left_out(len(valid) < len(chains), len(transports) < len(valid))
         return Measured(stack, transports, carried, sieve.horizon, together, slow, left_out)
 
 
@@ -142,7 +140,10 @@ def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
 def _carried(
     stack: Stack, chains: list[Chain], memory: Memory | None
 ) -> tuple[list[Transport], list[Carried]]:
-    """Every chain gone forward and back, or followed on the way that it went itself."""
+    """Every chain gone forward and back, or followed on the way that it went itself.
+
+    A chain whose outputs cannot be come to again is left out.
+    """
     transports: list[Transport] = []
     carried: list[Carried] = []
     weights: StackWeights = {}
@@ -154,8 +155,10 @@ def _carried(
             continue
         weights = weights or stack.fixed_weights()
         like = weights[Place(0, 0)]["weight_hh"]
-        transports.append(Transport(stack, weights, sequences(stack, chain, like), memory))
-        carried += [carry(transports[-1], carrier) for carrier in transports[-1].carriers]
+        transport = Transport(stack, weights, sequences(stack, chain, like), memory)
+        if transport.follows:
+            transports.append(transport)
+            carried += [carry(transport, carrier) for carrier in transport.carriers]
     return transports, carried
 
 

@@ -24,9 +24,9 @@ from gradsieve.network import Array
 from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.forward import LayerRun
 from gradsieve.torch.evidence.recursion import Deltas, Scaled
+from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.kernel_bridge import serves
 from gradsieve.torch.memory import Memory
-from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.modules import cells
 from gradsieve.torch.modules.followed import KINDS
 from gradsieve.torch.modules.stack import LayerWeights, Place
@@ -50,11 +50,11 @@ class KernelDeltas(Deltas):
     g = ()
 
     @cached_property
-    def delta(self) -> Tensor:  # type: ignore[override]
+    def delta(self) -> Tensor:
         return torch.from_numpy(self.native.delta)
 
     @cached_property
-    def exponents(self) -> Tensor:  # type: ignore[override]
+    def exponents(self) -> Tensor:
         return torch.from_numpy(self.native.exponents)
 
     def average(self, weights: Array) -> tuple[Array, Array]:

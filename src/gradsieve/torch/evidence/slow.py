@@ -83,7 +83,7 @@ def slow_sum(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window
 def _log_ratios(ends: Array) -> Array | None:
     """log10(‖δ(last)‖ / ‖s‖), the ordinary case in few steps; None if one is zero or infinite."""
     squares, units = ends[::2], ends[1::2]
-    if not (0 < squares.min() and squares.max() < math.inf):
+    if not (squares.min() > 0 and squares.max() < math.inf):
         return None
     logs = np.log10(squares)
     ratios: Array = 0.5 * (logs[0] - logs[1]) + (units[0] - units[1]) * math.log10(2)

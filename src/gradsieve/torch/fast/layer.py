@@ -120,13 +120,13 @@ class Follower(Protocol):
 
 
 def let_follow(outputs: Tensor, follower: Follower, batch_first: bool) -> None:
-    """Hand `follower` the deltas of the one layer whose outputs these are, if it can be followed."""
+    """Hand `follower` the deltas of the one layer that these outputs are of, if that can be."""
     node: Any = outputs.grad_fn
     if batch_first and node is not None and node.name() == "TransposeBackward0":
         node = node.next_functions[0][0]
-    if isinstance(node, _Recurrent._backward_cls) and not node.layer.reverse:
-        if node.layer.batch_sizes is None:
-            node.follower = follower
+    kind: Any = _Recurrent._backward_cls
+    if isinstance(node, kind) and node.layer.batch_sizes is None:
+        node.follower = follower
 
 
 @torch.library.custom_op("gradsieve::recurrent", mutates_args=())

@@ -31,7 +31,7 @@ class TimeFirst:
 def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
     """A chain in this shape, in the precision of `like`."""
     calls = [_Shaped(stack, call, like) for call in chain]
-    inputs, lengths = torch.cat([call.inputs for call in calls]), calls[0].lengths
+    inputs, lengths = _in_a_row([call.inputs for call in calls]), calls[0].lengths
     rows, batch = len(stack.places), inputs.shape[1]
     # What the state between two calls got is what is carried back through it, and no end.
     last = [chain[-1].gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
@@ -113,13 +113,18 @@ def _joined(parts: list[Tensor | None]) -> Tensor | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    return known[0] if len(known) == 1 else torch.cat(known)
+    return _in_a_row(known)
+
+
+def _in_a_row(parts: list[Tensor]) -> Tensor:
+    """One after the other in time; a single one as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _joined_gradients(calls: list[_Shaped]) -> Tensor | None:
     if all(call.by_output is None for call in calls):
         return None
-    return torch.cat(
+    return _in_a_row(
         [
             call.inputs.new_zeros(call.shape) if call.by_output is None else call.by_output
             for call in calls
