@@ -81,6 +81,24 @@ def test_q_and_its_slope_are_those_of_a_second_way_through(make, dtype, policy, 
 
 
 @every_module
+def test_a_gradient_of_the_last_states_is_followed(make):
+    found = []
+    for follow in (True, False):
+        watched = Watched(make, follow=follow)
+        last = watched.module(watched.u)[1]
+        sum(
+            part.square().sum() for part in (last if isinstance(last, tuple) else (last,))
+        ).backward()
+        assert watched.kind() is (FollowedLayer if follow else KernelLayer)
+        judge = gs.Sieve("hold").at_work()
+        measured = watched.measured(judge)
+        found.append((measured.Q, q_gradient(measured, judge, False)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-9)
+    for one, other in zip(found[0][1], found[1][1], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9 * float(other.abs().max()))
+
+
+@every_module
 @pytest.mark.parametrize("estimator", ["full", "frozen", "measured"])
 def test_predictions_are_those_of_a_second_way_through(make, estimator):
     found = []

@@ -95,7 +95,7 @@ def window_weights(carrier: Carrier, horizon: int | None, window: float) -> Arra
     return _window(carrier.steps, carrier.last_steps.tobytes(), horizon, window)[0]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _window(
     steps: int, last_steps: bytes, horizon: int | None, window: float
 ) -> tuple[Array, Array]:
