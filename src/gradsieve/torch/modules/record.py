@@ -69,7 +69,9 @@ class Call:
         if tensor.requires_grad:
             tensor.register_hook(lambda gradient: self._add(name, gradient))  # type: ignore[no-untyped-call]
 
-    def _add(self, name: str, gradient: Tensor) -> None:
+    def _add(self, name: str, gradient: Tensor | None) -> None:
+        if gradient is None:  # to a node with several outputs PyTorch says so of those unused
+            return
         gradient = gradient.detach()
         known = self.gradients.get(name)
         self.gradients[name] = gradient if known is None else known + gradient
