@@ -51,7 +51,7 @@ class Followed:
             out[2] = None
         states, seeds = (self.h, self.gates, self.c), (self.by_h, None, None)
         alone = recursions.recurrent_backward(
-            *self.given, states, seeds, tuple(out), followed, self.isa
+            *self.given, states, seeds, tuple(out), self.isa, followed
         )
         return dict(zip(GRADIENTS, out, strict=True)), alone
 

@@ -84,8 +84,8 @@ def recurrent_backward(
     states: _Arrays,  # h, gates, c
     seeds: _Arrays,  # gradients by h, by the last h and by the last c
     out: _Arrays,  # gradients by u, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
-    followed: _Linearised | None = None,  # takes the deltas too
     isa: str = "",
+    followed: _Linearised | None = None,  # takes the deltas too
 ) -> bool:
     """True where the deltas of each sequence are those of a gradient at one step alone."""
 

@@ -329,7 +329,7 @@ void recurrent_forward(const std::string& cell, nb::handle u, const nb::tuple& w
 bool recurrent_backward(const std::string& cell, nb::handle u, const nb::tuple& weights,
                         const nb::tuple& initial, nb::handle batch_sizes, bool reverse,
                         const nb::tuple& states, const nb::tuple& seeds, const nb::tuple& out,
-                        nb::handle followed, const std::string& isa) {
+                        const std::string& isa, nb::handle followed) {
     bool alone = false;
     in_its_precision({cell, u, weights, initial, batch_sizes, reverse}, [&](auto& call) {
         alone = backward(call, states, seeds, out, followed, isa);
@@ -344,7 +344,7 @@ void bind_recurrent(nb::module_& module) {
                "batch_sizes"_a.none(), "reverse"_a, "out"_a, "isa"_a = "");
     module.def("recurrent_backward", recurrent_backward, "cell"_a, "u"_a.none(), "weights"_a, "initial"_a,
                "batch_sizes"_a.none(), "reverse"_a, "states"_a, "seeds"_a, "out"_a,
-               "followed"_a.none() = nb::none(), "isa"_a = "");
+               "isa"_a = "", "followed"_a.none() = nb::none());
 }
 
 }  // namespace gradsieve
