@@ -36,6 +36,6 @@ from gradsieve.kernel import _native
 
 assert "sanitize" in _native.__file__, _native.__file__
 tests = [f"tests/test_kernel{part}.py" for part in (
-    "", "_linearised", "_memory", "_numerics", "_recurrent", "_threads", "_vectors")]
+    "", "_followed", "_linearised", "_memory", "_numerics", "_recurrent", "_threads", "_vectors")]
 sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider", *tests, *sys.argv[1:]]))
 PYTHON

@@ -79,7 +79,7 @@ class Case:
         layer = KINDS[dtype](self.cell, self.T, self.B, self.I, self.H, isa)
         h = self.states(weights, u)[0]
         initial = [*map(cast, self.initial), None][:2]
-        layer.load(cast(u), cast(h), *initial, *(cast(weights[name]) for name in NAMES))
+        layer.load(cast(u), cast(h), initial, [cast(weights[name]) for name in NAMES])
         given = cast(self.above + above * self.dabove)
         layer.pull([cast(part) for part in self.gamma], self.last, given)
         return layer

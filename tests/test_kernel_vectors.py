@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradsieve.kernel import move, norm, observe, propose, scaled
+from gradsieve.kernel.vectors import products
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 vectors = st.tuples(
@@ -27,6 +28,19 @@ def test_the_norm_is_that_of_double_precision(vector):
 
 def test_the_norm_of_a_float32_vector_does_not_overflow():
     assert norm(np.full(100, 3e38, np.float32)) == pytest.approx(3e39)
+
+
+@given(vectors)
+def test_products_are_those_of_double_precision(vector):
+    one, other = (drawn(*vector, seed=seed).astype(np.float64) for seed in (0, 1))
+    inner, square = products(*(drawn(*vector, seed=seed) for seed in (0, 1)))
+    assert inner == pytest.approx(one @ other, rel=1e-12, abs=1e-12)
+    assert square == pytest.approx(one @ one, rel=1e-12)
+
+
+def test_products_of_vectors_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match="other has shape"):
+        products(np.zeros(3), np.zeros(4))
 
 
 @every_dtype

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 from gradsieve.network import Array
@@ -48,6 +49,7 @@ def predict(
     isa: str = "",
 ) -> Array: ...
 def norm(values: Array) -> float: ...
+def products(one: Array, other: Array) -> tuple[float, float]: ...
 def propose(momentum: float, velocity: Array, rate: float, gradient: Array) -> Array: ...
 def move(weights: Array, update: Array) -> bool: ...
 def observe(decay: float, gradient: Array, mean_square: Array) -> None: ...
@@ -83,7 +85,9 @@ def recurrent_backward(
     seeds: _Arrays,  # gradients by h, by the last h and by the last c
     out: _Arrays,  # gradients by u, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh
     isa: str = "",
-) -> None: ...
+    followed: _Linearised | None = None,  # takes the deltas too
+) -> bool:
+    """True where the deltas of each sequence are those of a gradient at one step alone."""
 
 class _Linearised:
     """One recurrent layer, linearised along its states (linearised.hpp); arrays of one precision.
@@ -96,12 +100,17 @@ class _Linearised:
         self,
         u: Array,
         h: Array,
-        h0: Array | None,
-        c0: Array | None,
-        W_ih: Array,
-        W_hh: Array,
-        b_ih: Array | None,
-        b_hh: Array | None,
+        initial: Sequence[Array | None],  # h0, c0
+        weights: Sequence[Array | None],  # weight_ih, weight_hh, bias_ih, bias_hh
+    ) -> None: ...
+    def recall(
+        self,
+        u: Array,
+        h: Array,
+        initial: Sequence[Array | None],
+        weights: Sequence[Array | None],
+        gates: Array | None = None,  # as recurrent_forward keeps them
+        c: Array | None = None,
     ) -> None: ...
     def pull(
         self,
@@ -111,6 +120,10 @@ class _Linearised:
         above_exponents: Array | None = None,
     ) -> None: ...
     def slow(self, weights: Array) -> tuple[Array, Array]: ...
+    def slow_ends(self, weights: Array, last: Array) -> Array: ...
+    def slow_slopes(
+        self, weights: Array, last: Array, share: float
+    ) -> tuple[Array, Array, Array, Array]: ...
     def push_cotangent(
         self,
         near: Array,
@@ -141,6 +154,8 @@ class _Linearised:
     def by_weights(self) -> tuple[Array, Array, Array, Array]: ...
     @property
     def delta(self) -> Array: ...
+    @property
+    def last(self) -> Array: ...
     @property
     def exponents(self) -> Array: ...
     @property

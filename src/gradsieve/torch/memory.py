@@ -27,7 +27,12 @@ class Memory:
         return held[used]
 
     def reset(self) -> None:
-        """Hand out from the beginning again, and drop all that the last round did not use."""
+        """Hand out from the beginning again, and let go of what the last round did not use.
+
+        A round in which nothing was used counts as none.
+        """
+        if not self._used:
+            return
         for key, held in list(self._held.items()):
             del held[self._used[key] :]
             if not held:

@@ -27,7 +27,7 @@ double fma_flops(Index repeats) {
 template <class Real>
 constexpr Routines<Real> routines = {
     backpropagate<Real>, norms<Real>,   norm_gradient<Real>, slow_factor<Real>,
-    example_products<Real>, prepare<Real>, predict<Real>, norm<Real>, propose<Real>, move<Real>,
+    example_products<Real>, prepare<Real>, predict<Real>, norm<Real>, products<Real>, propose<Real>, move<Real>,
     observe<Real>, scaled<Real>, fma_flops<Real>};
 
 #define GRADSIEVE_TEXT_OF(name) #name

@@ -2,7 +2,8 @@
 // correcting a step needs (gradsieve.torch.evidence). In the letters of docs/theory-gated-cells.md,
 // with products a(n) = W_hh h(n-1) + b_hh and x(n) = W_ih u(n) + b_ih:
 //
-//   load    the gates, from inputs u, outputs h and weights; no recursion but that of c
+//   load    the gates, from inputs u, outputs h and weights; no recursion but that of c. Where the
+//           layer has kept its gates, they are taken as they are
 //   pull    back:    g(n) = carried + what enters,  delta = K(n)ᵀ g,  carried = L(n)ᵀ g + delta W_hh
 //   push    forward: da(n) = explicit + dh(n-1) W_hhᵀ,  ds(n) = K(n) da(n) + L(n) ds(n-1)
 //   bend    back:    as pull, with what moving the Jacobians K and L along push's change adds to it
@@ -70,7 +71,7 @@ struct Linearised {
     Real* moved;      // rows of P blocks: the change of the products
     Real* before[2];  // rows of ld: the change of the state before
     Real* after;      // rows of ld: that of h
-    Real* change;     // rows of P blocks: the change of delta, or the adjoint of the products
+    Real* change;     // where `moved` was: the change of delta, or the adjoint of the products
     Real* below;      // rows of ld_x: the change of u
     bool from_below;  // whether there was any
     Real* turned;     // B rows of ld_x
@@ -100,10 +101,18 @@ struct Pushing {
     Sequence<Real> below;      // the change of u, in the same units; data null for none
 };
 
+// The trajectory: inputs, outputs and initial states, and what the forward pass of recurrent.hpp has
+// kept of it, or null.
+template <class Real>
+struct Trajectory {
+    Sequence<Real> u, h;
+    const Real* initial[2];  // (B,H), or null for zero
+    const Real *gates, *c;   // (T,B,4,H), (T,B,H)
+};
+
 template <class Real>
 struct LinearisedRoutines {
-    void (*load)(Linearised<Real>&, const Sequence<Real>& u, const Sequence<Real>& h,
-                 const Real* const* initial, const LayerWeights<Real>&);
+    void (*load)(Linearised<Real>&, const Trajectory<Real>&, const LayerWeights<Real>&);
     void (*pull)(Linearised<Real>&, const Entering<Real>&);
     // The sum of weights(n,b) · delta over n, (B,G,H), in units of 2**units[b]: the largest's.
     void (*slow)(const Linearised<Real>&, const double* weights, Real* out, std::int32_t* units);

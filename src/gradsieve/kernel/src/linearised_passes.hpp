@@ -146,31 +146,32 @@ void pull(Linearised<Real>& at, const Entering<Real>& from) {
 }
 
 template <class Real>
+bool all_zero(const Real* values, Index count) {
+    for (Index j = 0; j < count; ++j)
+        if (values[j] != 0) return false;
+    return true;
+}
+
+template <class Real>
 void slow(const Linearised<Real>& at, const double* weights, Real* out, std::int32_t* units) {
     const Index B = at.B, H = at.H;
-    for (Index b = 0; b < B; ++b) {
-        const auto used = [&](Index row) {
-            if (!(weights[row] > 0)) return false;
-            const Real* delta = at.delta + row * at.row;
-            for (Index j = 0; j < at.G * at.ld; ++j)
-                if (delta[j] != 0) return true;
-            return false;
-        };
-        units[b] = nothing;
-        for (Index row = b; row < at.T * B; row += B)
-            if (at.exponents[row] > units[b] && used(row)) units[b] = at.exponents[row];
-        Real* to = out + b * at.G * H;
-        clear(to, at.G * H);
-        for (Index row = b; row < at.T * B; row += B) {
-            if (!(weights[row] > 0) || units[b] == nothing) continue;
-            const std::int32_t shift = at.exponents[row] - units[b];
-            if (shift > 0) continue;  // a row of zeros in units of its own
-            const Real share = Real(weights[row]) * power_of_two<Real>(shift);
-            for (Index p = 0; p < at.G; ++p) {
-                const Real* delta = at.delta + row * at.row + p * at.ld;
-                Real* sum = to + p * H;
-                for (Index j = 0; j < H; ++j) sum[j] += share * delta[j];
-            }
+    clear(out, B * at.G * H);
+    for (Index b = 0; b < B; ++b) units[b] = nothing;
+    for (Index row = 0, b = 0; row < at.T * B; ++row, b = b + 1 < B ? b + 1 : 0)
+        if (weights[row] > 0 && at.exponents[row] > units[b] &&
+            !all_zero(at.delta + row * at.row, at.G * at.ld))
+            units[b] = at.exponents[row];
+    for (Index row = 0, b = 0; row < at.T * B; ++row, b = b + 1 < B ? b + 1 : 0) {
+        if (!(weights[row] > 0) || units[b] == nothing) continue;
+        const std::int32_t shift = at.exponents[row] - units[b];
+        if (shift > 0) continue;  // a row of zeros in units of its own
+        const Real share = Real(weights[row]) * power_of_two<Real>(shift);
+        for (Index p = 0; p < at.G; ++p) {
+            const Real* delta = at.delta + row * at.row + p * at.ld;
+            Real* sum = out + (b * at.G + p) * H;
+            for_vectors<Real>(H, [&](Index j, auto count) {
+                store_some(sum + j, load_some(sum + j, count) + share * load(delta + j), count);
+            });
         }
     }
 }

@@ -67,40 +67,66 @@ void copy_rows(Real* to, Index ld, Index width, const Sequence<Real>& from, Inde
     for (Index b = 0; b < B; ++b) copy(to + b * ld, ld, from.row(n, b), width, 1, width);
 }
 
+// The gates of all rows, by their products.
 template <class Cell, class Real>
-void load(Linearised<Real>& at, const Sequence<Real>& u, const Sequence<Real>& h,
-          const Real* const* initial, const LayerWeights<Real>& weights) {
+void compute_gates(Linearised<Real>& at) {
+    const Index ld = at.ld, ld_z = at.ld_z;
+    for_row_tiles(at.T * at.B, 2 * tile_rows, [&](Index first, Index count) {
+        const Real* z = at.z + first * ld_z;
+        for (Index p = 0; p < at.P; ++p) {
+            Factor<Real> factors[2];
+            const int used = block_factors(at, at.weights, p, z, ld_z, z + ld, ld_z, factors);
+            times_panels(at.values + first * at.row + p * ld, at.row, count, ld,
+                         at.weights.bias + p * ld, factors, used);
+        }
+        for (Index row = first; row < first + count; ++row)
+            for (Index j = 0; j < ld; j += lanes<Real>) Cell::load_gates(units_at(at, row, j));
+    });
+}
+
+// The gates as the forward pass has kept them.
+template <class Cell, class Real>
+void take_gates(Linearised<Real>& at, const Trajectory<Real>& from) {
+    constexpr bool gru = Cell::kind == Unit::gru;  // has r, z, n and a_n there
+    constexpr Index place[4] = {0, 1, gru ? 3 : 2, gru ? 2 : 3};
+    const Index H = at.H, ld = at.ld;
+    for (Index row = 0; row < at.T * at.B; ++row) {
+        for (Index p = 0; p < 4; ++p)
+            for_vectors<Real>(H, [&](Index j, auto count) {
+                store(at.values + row * at.row + place[p] * ld + j,
+                      load_some(from.gates + (row * 4 + p) * H + j, count));
+            });
+        if constexpr (Cell::kind == Unit::lstm)
+            for_vectors<Real>(H, [&](Index j, auto count) {
+                const Vector<Real> c = load_some(from.c + row * H + j, count);
+                store(at.c + (row + at.B) * ld + j, c);
+                store(at.t + row * ld + j, activate<Real>(c).value);
+            });
+    }
+}
+
+template <class Cell, class Real>
+void load(Linearised<Real>& at, const Trajectory<Real>& from, const LayerWeights<Real>& weights) {
     const Index T = at.T, B = at.B, H = at.H, ld = at.ld, ld_z = at.ld_z;
     pack_layer(at, weights, at.weights);
     for (Index b = 0; b < B; ++b) {
         clear(at.z + b * ld_z, ld);
         if (at.c) clear(at.c + b * ld, ld);
     }
-    if (initial[0]) copy(at.z, ld_z, initial[0], H, B, H);
-    if (at.c && initial[1]) copy(at.c, ld, initial[1], H, B, H);
+    if (from.initial[0]) copy(at.z, ld_z, from.initial[0], H, B, H);
+    if (at.c && from.initial[1]) copy(at.c, ld, from.initial[1], H, B, H);
     for (Index n = 0; n < T; ++n) {
         Real* rows = at.z + n * B * ld_z;
-        copy_rows(rows + B * ld_z, ld_z, H, h, n, B);
-        copy_rows(rows + ld, ld_z, at.I, u, n, B);
+        copy_rows(rows + B * ld_z, ld_z, H, from.h, n, B);
+        copy_rows(rows + ld, ld_z, at.I, from.u, n, B);
         for (Index b = 0; b < B; ++b) rows[b * ld_z + ld + at.I] = Real(1);
     }
-    if constexpr (Cell::kind == Unit::tanh || Cell::kind == Unit::relu) {
+    if constexpr (Cell::kind == Unit::tanh || Cell::kind == Unit::relu)
         copy(at.values, ld, at.z + B * ld_z, ld_z, T * B, ld);
-    } else {
-        for_row_tiles(T * B, 2 * tile_rows, [&](Index first, Index count) {
-            const Real* z = at.z + first * ld_z;
-            for (Index p = 0; p < at.P; ++p) {
-                Factor<Real> factors[2];
-                const int used =
-                    block_factors(at, at.weights, p, z, ld_z, z + ld, ld_z, factors);
-                times_panels(at.values + first * at.row + p * ld, at.row, count, ld,
-                             at.weights.bias + p * ld, factors, used);
-            }
-            for (Index row = first; row < first + count; ++row)
-                for (Index j = 0; j < ld; j += lanes<Real>)
-                    Cell::load_gates(units_at(at, row, j));
-        });
-    }
+    else if (from.gates)
+        take_gates<Cell>(at, from);
+    else
+        compute_gates<Cell>(at);
 }
 
 // Rows W_ih, a tile of rows at a time; W_ih is packed into the memory of the update's inputs.

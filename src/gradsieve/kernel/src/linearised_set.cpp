@@ -15,9 +15,8 @@ void with_cell(Unit cell, const Work& work) {
 
 template <class Real>
 constexpr LinearisedRoutines<Real> linearised = {
-    [](Linearised<Real>& at, const Sequence<Real>& u, const Sequence<Real>& h,
-       const Real* const* initial, const LayerWeights<Real>& weights) {
-        with_cell(at.cell, [&](auto cell) { load<decltype(cell)>(at, u, h, initial, weights); });
+    [](Linearised<Real>& at, const Trajectory<Real>& from, const LayerWeights<Real>& weights) {
+        with_cell(at.cell, [&](auto cell) { load<decltype(cell)>(at, from, weights); });
     },
     [](Linearised<Real>& at, const Entering<Real>& from) {
         with_cell(at.cell, [&](auto cell) { pull<decltype(cell)>(at, from); });

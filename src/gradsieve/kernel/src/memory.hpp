@@ -104,6 +104,7 @@ struct Routines {
                     const Team&);
     // Whole weight vectors, in anybody's memory (see vectors.hpp).
     double (*norm)(const Real* values, Index size);
+    void (*products)(const Real* one, const Real* other, Index size, double* out);
     void (*propose)(Real momentum, const Real* velocity, Real rate, const Real* gradient,
                     Index size, Real* out);
     bool (*move)(Real* weights, const Real* update, Index size);

@@ -47,9 +47,22 @@ template <class Real>
 struct Seeds {
     const Real *by_h, *by_h_last, *by_c_last;
 };
+// The deltas of the way back as judging needs them (linearised.hpp), row (s, b) at s*B + b with s the
+// step in the layer's own time: in units of 2**exponents[row], so that they stay numbers however
+// small they get. Sequences of one length only.
+template <class Real>
+struct Followed {
+    Real* delta;   // rows of `row` values, blocks of `block`; null for nothing
+    Real* g[2];    // gru and lstm: rows of `block`, the gradients by h(n) and c(n)
+    Index row, block;
+    std::int32_t* exponents;
+    std::int64_t *last, *first;  // (B,): the last and first step at which anything enters, or -1
+};
+
 template <class Real>
 struct LayerGradients {
     Real *u, *h0, *c0, *W_ih, *W_hh, *b_ih, *b_hh;
+    Followed<Real> followed;
 };
 
 // Working memory, aligned, rows padded. It comes as it is: the passes clear what must be zero.
@@ -68,6 +81,7 @@ struct LayerMemory {
     Real *by_hh, *by_ih, *by_in; // H + 1, I + 1 rows of ld_g; I + 1 rows of ld_h: transposed
     Real *tail_hh, *tail_ih, *tail_in;  // a vector's rows of ld_h, ld_i, ld_i: see product.hpp
     Real* by_u;                         // block rows of ld_i
+    Real* entering;                     // B rows of ld_h: a seed in a sequence's units
 };
 
 template <class Real>

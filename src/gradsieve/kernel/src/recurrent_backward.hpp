@@ -2,6 +2,7 @@
 // with W_hh; the gradients by weights and inputs wait for a block of steps and are a few products.
 #pragma once
 
+#include "recurrent_followed.hpp"
 #include "recurrent_forward.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
@@ -117,8 +118,11 @@ inline void backward_step(const Recurrence<Real>& layer, const States<Real>& sta
             c_before = state_before<Real>(layer, states.c, layer.c0, n, b);
             if (!c_before) c_before = m.direct;  // zeros
         }
+        const Real* seed = seeds.by_h ? seeds.by_h + row * H : nullptr;
+        if (to.followed.delta)
+            seed = in_units<C>(layer, to.followed, m, step_at(layer, n), b, seed);
         const BackwardRow<Real> at{H,
-                                   seeds.by_h ? seeds.by_h + row * H : nullptr,
+                                   seed,
                                    states.h + row * H,
                                    C::gates > 1 ? states.gates + row * 4 * H : nullptr,
                                    C::gates == 4 ? states.c + row * H : nullptr,
@@ -148,6 +152,8 @@ void backward_layer(const Recurrence<Real>& layer, const States<Real>& states,
         copy_or_clear(m.h, m.ld_h, seeds.by_h_last, B, H);
         copy_or_clear(m.c, m.ld_h, seeds.by_c_last, B, H);
         clear(m.direct, B * m.ld_h);
+        for (Index b = 0; to.followed.delta && b < B; ++b)
+            to.followed.last[b] = to.followed.first[b] = -1;
     }
     team.wait();
     for (Index until = layer.T; until > 0;) {
@@ -160,15 +166,23 @@ void backward_layer(const Recurrence<Real>& layer, const States<Real>& states,
             backward_step<C>(layer, states, seeds, to, m, n, row,
                              rows_of_step(layer, own, team, n));
         }
+        for (Index s = from; to.followed.delta && s < until; ++s)
+            for (Index b = own.first; b < own.last; ++b)
+                keep_deltas(layer, to.followed, m, s * layer.B + b,
+                            layer.first[step_at(layer, s)] - row + b);
         gather(layer, to, m, row, rows, until < layer.T, team);
         team.wait();  // before the block's memory is used again
         until = from;
     }
     write_gradients(layer, to, m, team);
-    for (Index b = own.first; to.h0 && b < own.last; ++b)
-        for (Index j = 0; j < H; ++j)
-            to.h0[b * H + j] = m.h[b * m.ld_h + j] + (C::gates == 3 ? m.direct[b * m.ld_h + j] : 0);
-    for (Index b = own.first; to.c0 && b < own.last; ++b) copy_row(to.c0 + b * H, m.c + b * m.ld_h, H);
+    for (Index b = own.first; b < own.last; ++b) {
+        const Index first = b * m.ld_h;
+        const Real units = to.followed.delta ? power_of_two<Real>(to.followed.exponents[b]) : Real(1);
+        for (Index j = 0; to.h0 && j < H; ++j)
+            to.h0[b * H + j] =
+                units * (m.h[first + j] + (C::gates == 3 ? m.direct[first + j] : Real(0)));
+        for (Index j = 0; to.c0 && j < H; ++j) to.c0[b * H + j] = units * m.c[first + j];
+    }
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

@@ -7,6 +7,7 @@
 #include "dispatch.hpp"
 #include "float_state.hpp"
 #include "given.hpp"
+#include "linearised_layer.hpp"
 #include "pool.hpp"
 #include "recurrent.hpp"
 
@@ -216,9 +217,28 @@ void forward(Call<Real>& call, const nb::tuple& out, const std::string& isa) {
     });
 }
 
+Unit unit_of(Cell cell) {
+    return cell == Cell::tanh ? Unit::tanh : cell == Cell::gru ? Unit::gru : Unit::lstm;
+}
+
+// The linearised layer that is to have the deltas of this call, or null for None.
 template <class Real>
-void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
-              const nb::tuple& gradients, const std::string& isa) {
+LinearLayer<Real>* following(const Call<Real>& call, nb::handle object, Followed<Real>& to) {
+    if (object.is_none()) return nullptr;
+    const Recurrence<Real>& layer = call.layer;
+    LinearLayer<Real>* one = nullptr;
+    if (!nb::try_cast<LinearLayer<Real>*>(object, one))
+        throw nb::type_error("followed must be a linearised layer in the precision of u");
+    if (call.rows() != layer.T * layer.B)
+        throw std::invalid_argument("sequences of unequal lengths cannot be followed");
+    to = one->followed(unit_of(layer.cell), layer.T, layer.B, layer.I, layer.H);
+    return one;
+}
+
+// True where the deltas were followed and, of each sequence, are those of one step's seed alone.
+template <class Real>
+bool backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
+              const nb::tuple& gradients, nb::handle followed, const std::string& isa) {
     constexpr Index block = 128;  // rows of deltas that wait for their products
     check_count("seeds", seeds, 3);
     check_count("gradients", gradients, 7);
@@ -229,14 +249,16 @@ void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
     const Seeds<Real> from{call.some("gradient by h", seeds[0], {N, H}),
                            call.some("gradient by the last h", seeds[1], {B, H}),
                            call.some("gradient by the last c", seeds[2], {B, H})};
-    const LayerGradients<Real> to{
+    LayerGradients<Real> to{
         call.some_to_write("gradient of u", gradients[0], {N, I}),
         call.some_to_write("gradient of h0", gradients[1], {B, H}),
         call.some_to_write("gradient of c0", gradients[2], {B, H}),
         call.some_to_write("gradient of weight_ih", gradients[3], {G * H, I}),
         call.some_to_write("gradient of weight_hh", gradients[4], {G * H, H}),
         call.some_to_write("gradient of bias_ih", gradients[5], {G * H}),
-        call.some_to_write("gradient of bias_hh", gradients[6], {G * H})};
+        call.some_to_write("gradient of bias_hh", gradients[6], {G * H}),
+        {}};
+    LinearLayer<Real>* const follower = following(call, followed, to.followed);
     const nb::gil_scoped_release unlocked;
     const Caller caller;
     LayerMemory<Real> m = sized(layer, block);
@@ -264,6 +286,9 @@ void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
             m.tail_ih = part.template take<Real>(unit, m.ld_i);
             m.tail_in = part.template take<Real>(unit, m.ld_i);
             m.by_u = part.template take<Real>(rows, m.ld_i);
+            if (!follower) return;
+            m.entering = part.template take<Real>(B, m.ld_h);
+            to.followed.first = part.template take<std::int64_t>(B);
         },
         false);
     const FloatState state;
@@ -273,6 +298,11 @@ void backward(Call<Real>& call, const nb::tuple& kept, const nb::tuple& seeds,
         else
             set.double_precision.backward(layer, states, from, to, m, team);
     });
+    if (!follower) return false;
+    follower->has_followed();
+    for (Index b = 0; b < B; ++b)
+        if (to.followed.first[b] != to.followed.last[b]) return false;
+    return true;
 }
 
 // Runs with the layer in the precision of u.
@@ -296,12 +326,15 @@ void recurrent_forward(const std::string& cell, nb::handle u, const nb::tuple& w
                      [&](auto& call) { forward(call, out, isa); });
 }
 
-void recurrent_backward(const std::string& cell, nb::handle u, const nb::tuple& weights,
+bool recurrent_backward(const std::string& cell, nb::handle u, const nb::tuple& weights,
                         const nb::tuple& initial, nb::handle batch_sizes, bool reverse,
                         const nb::tuple& states, const nb::tuple& seeds, const nb::tuple& out,
-                        const std::string& isa) {
-    in_its_precision({cell, u, weights, initial, batch_sizes, reverse},
-                     [&](auto& call) { backward(call, states, seeds, out, isa); });
+                        const std::string& isa, nb::handle followed) {
+    bool alone = false;
+    in_its_precision({cell, u, weights, initial, batch_sizes, reverse}, [&](auto& call) {
+        alone = backward(call, states, seeds, out, followed, isa);
+    });
+    return alone;
 }
 
 }  // namespace
@@ -310,7 +343,8 @@ void bind_recurrent(nb::module_& module) {
     module.def("recurrent_forward", recurrent_forward, "cell"_a, "u"_a.none(), "weights"_a, "initial"_a,
                "batch_sizes"_a.none(), "reverse"_a, "out"_a, "isa"_a = "");
     module.def("recurrent_backward", recurrent_backward, "cell"_a, "u"_a.none(), "weights"_a, "initial"_a,
-               "batch_sizes"_a.none(), "reverse"_a, "states"_a, "seeds"_a, "out"_a, "isa"_a = "");
+               "batch_sizes"_a.none(), "reverse"_a, "states"_a, "seeds"_a, "out"_a,
+               "isa"_a = "", "followed"_a.none() = nb::none());
 }
 
 }  // namespace gradsieve

@@ -25,6 +25,18 @@ double norm(const Flat<Real>& values) {
 }
 
 template <class Real>
+nb::tuple products(const Flat<Real>& one, const Flat<Real>& other) {
+    check_shape("other", other, {Index(one.size())});
+    double found[2];
+    {
+        const FloatState state;
+        routines_of<Real>(instruction_set())
+            .products(one.data(), other.data(), Index(one.size()), found);
+    }
+    return nb::make_tuple(found[0], found[1]);
+}
+
+template <class Real>
 NumPy<Real> propose(double momentum, const Flat<Real>& velocity, double rate,
                     const Flat<Real>& gradient) {
     check_shape("gradient", gradient, {Index(velocity.size())});
@@ -85,6 +97,7 @@ double measured_peak(double seconds, const std::string& isa) {
 template <class Real>
 void bind_vectors_of(nb::module_& module) {
     module.def("norm", norm<Real>, "values"_a.noconvert());
+    module.def("products", products<Real>, "one"_a.noconvert(), "other"_a.noconvert());
     module.def("propose", propose<Real>, "momentum"_a, "velocity"_a.noconvert(), "rate"_a,
                "gradient"_a.noconvert());
     module.def("move", move<Real>, "weights"_a.noconvert(), "update"_a.noconvert());

@@ -23,6 +23,25 @@ double norm(const Real* values, Index size) {
     return ::sqrt(total);
 }
 
+// The inner product of two vectors and the square of the first, in double precision.
+template <class Real>
+void products(const Real* one, const Real* other, Index size, double* out) {
+    constexpr Index chains = 16;
+    double inner[chains] = {}, square[chains] = {};
+    Index j = 0;
+    for (; j + chains <= size; j += chains)
+        for (Index c = 0; c < chains; ++c) {
+            inner[c] += double(one[j + c]) * double(other[j + c]);
+            square[c] += double(one[j + c]) * double(one[j + c]);
+        }
+    out[0] = out[1] = 0;
+    for (Index c = 0; c < chains; ++c) out[0] += inner[c], out[1] += square[c];
+    for (; j < size; ++j) {
+        out[0] += double(one[j]) * double(other[j]);
+        out[1] += double(one[j]) * double(one[j]);
+    }
+}
+
 // momentum * velocity - rate * gradient
 template <class Real>
 void propose(Real momentum, const Real* velocity, Real rate, const Real* gradient, Index size,

@@ -12,6 +12,7 @@ from gradsieve.torch.applying.snapshot import Snapshot
 from gradsieve.torch.applying.velocity import fresh_length
 from gradsieve.torch.evidence.gather import Measured, predict
 from gradsieve.torch.evidence.slope import q_gradient
+from gradsieve.torch.measures import products
 
 
 class Look:
@@ -29,6 +30,8 @@ class Look:
         if first.learning is not None:
             first.learning.note_range(policy.wanted(first.Q) == 0)
         self.need = policy.need(self.evidence)
+        if self.need is Need.CHANGE:
+            measured.hold()
         if self.need is Need.SLOPE:
             self.gradient = q_gradient(measured, policy, together)
 
@@ -49,9 +52,8 @@ class Look:
         steps: dict[Tensor, Tensor] = {}
         for parameter, gradient in zip(self._parameters, self.gradient, strict=True):
             steps[parameter] = parameter - snapshot.before(parameter)
-            wide = gradient.double()
-            along += float((wide * steps[parameter]).sum())
-            square += float(wide.square().sum())
+            both, own = products(gradient, steps[parameter])
+            along, square = along + both, square + own
         return Slope(along, square, fresh_length(snapshot.optimizer, steps))
 
     @property

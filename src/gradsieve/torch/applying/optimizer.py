@@ -89,14 +89,14 @@ class Sieve(Wrapped):
         self.stacks = find_stacks(model)
         self._modules = list(model.named_modules())
         check_held(self.stacks, optimizer)
-        self.recorder = Recorder(self.stacks)
+        self._memory = Memory()
+        self.recorder = Recorder(self.stacks, self._memory)
         self.last: Verdict | None = None
         self.verdicts: dict[str, Verdict] = {}
         self.unjudged: dict[str, str] = {}
         self._remembered = Remembered()
         self._successive = Successive()
         self._warned: set[str] = set()
-        self._memory = Memory()
 
     @property
     def sieve(self) -> core.Sieve:
@@ -163,7 +163,6 @@ class Sieve(Wrapped):
                 "model with gradients enabled and loss.backward() before optimizer.step()"
             )
         self.counts["judged"] += 1
-        self._memory.reset()
         looks: dict[str, Look] = {}
         for stack in self.stacks if self._together else list(finished):
             chains = finished.get(stack, [])

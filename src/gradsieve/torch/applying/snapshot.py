@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from gradsieve.torch.measures import all_finite
+
 _IMMUTABLE = (bool, int, float, str, type(None))
 
 
@@ -73,10 +75,4 @@ def _restored(saved: tuple[Any, Any]) -> Any:
 def finite_gradients(optimizer: Optimizer) -> bool:
     """Whether a step by these gradients may be made at all."""
     gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
-    if not gradients:
-        return True
-    # One pass without a temporary; a finite sum has no value that is not.
-    total = gradients[0].sum()
-    for gradient in gradients[1:]:
-        total = total + gradient.sum().to(total.device)
-    return bool(torch.isfinite(total)) or all(bool(torch.isfinite(g).all()) for g in gradients)
+    return not gradients or all_finite(gradients)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from gradsieve.sieve.settings import OnSkip
+from gradsieve.torch.measures import length
 
 BUFFER, FIRST_MOMENT, SECOND_MOMENT = "momentum_buffer", "exp_avg", "exp_avg_sq"
 
@@ -60,13 +61,13 @@ def fresh_length(optimizer: Optimizer, steps: dict[Tensor, Tensor]) -> float:
         for parameter in group["params"]:
             if parameter in steps:
                 state = optimizer.state.get(parameter, {})
-                part = steps[parameter]
+                part, share = steps[parameter], 1.0
                 if isinstance(state.get(BUFFER), Tensor):
-                    part = rate * parameter.grad
+                    part, share = parameter.grad, rate
                 elif isinstance(state.get(FIRST_MOMENT), Tensor) and SECOND_MOMENT in state:
+                    part = parameter.grad / _adam_scale(state, group)
                     share = rate * (1 - group["betas"][0])
-                    part = share * parameter.grad / _adam_scale(state, group)
-                square += float(part.double().square().sum())
+                square += (share * length(part)) ** 2
     return math.sqrt(square)
 
 

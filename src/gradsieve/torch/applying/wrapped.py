@@ -22,6 +22,8 @@ class Wrapped(Optimizer):
         if not isinstance(optimizer, Optimizer):
             raise InvalidArgument(f"optimizer is {optimizer!r}; it must be a torch.optim.Optimizer")
         self.optimizer = optimizer
+        given = inspect.signature(type(optimizer).step).parameters.get("closure")
+        self._needs_closure = given is not None and given.default is inspect.Parameter.empty
         # What Optimizer.__init__ sets up, but for groups and state.
         self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
@@ -63,7 +65,6 @@ class Wrapped(Optimizer):
 
     def plain_step(self, closure: Callable[[], Any] | None) -> Callable[[], Any]:
         """The wrapped optimizer's step; it gets the closure only where it cannot do without."""
-        given = inspect.signature(type(self.optimizer).step).parameters.get("closure")
-        if closure is not None and given is not None and given.default is inspect.Parameter.empty:
+        if closure is not None and self._needs_closure:
             return lambda: self.optimizer.step(closure)
         return lambda: self.optimizer.step()

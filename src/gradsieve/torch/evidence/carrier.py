@@ -7,10 +7,12 @@ any gradient arrives: that serves packed and padded sequences, outputs and last 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from gradsieve.network import Array
 from gradsieve.torch.evidence.forward import in_own_time
 from gradsieve.torch.modules.cells import State
 from gradsieve.torch.modules.sequences import TimeFirst
@@ -24,6 +26,12 @@ class Carrier:
     last: Tensor  # (B,) index of the last step that has a gradient; −1 where none has
     gamma: list[State]  # by layer, parts (B,·)
     steps: int
+
+    @cached_property
+    def last_steps(self) -> Array:
+        """(B,): `last` in NumPy, whose calls cost a fraction of PyTorch's."""
+        found: Array = self.last.cpu().numpy()
+        return found
 
     def injected(self, layer: int) -> State:
         """Parts (T,B,·): a layer's γ at the last step, zero elsewhere."""

@@ -74,7 +74,7 @@ def _slow_share(horizon: int | None, window: float, count: int) -> Share:
     def share(carrier: Carrier, deltas: Tensor) -> Tensor:
         usable = carrier.far_steps(horizon)[1]
         weights = window_weights(carrier, horizon, window)
-        slow = torch.einsum("nb,nbk->bk", torch.from_numpy(weights).to(deltas.device), deltas)
+        slow = torch.einsum("nb,nbk->bk", torch.tensor(weights, device=deltas.device), deltas)
         near_norms = _norms(_at(deltas, carrier.last, usable))
         slow_norms = _norms(slow[usable])
         counts = (near_norms > 0) & (slow_norms > 0)

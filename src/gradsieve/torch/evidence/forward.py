@@ -18,6 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.modules import cells
 from gradsieve.torch.modules.cells import Cell, State
 from gradsieve.torch.modules.stack import LayerWeights
@@ -41,6 +42,7 @@ class LayerRun:
     initial: State
     h: Tensor
     steps: Steps | None = None  # where its states do not follow from h
+    passes: Passes | None = None  # where its gates are known
 
     @cached_property
     def after(self) -> State:

@@ -7,6 +7,7 @@ policy asks for it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 import torch.distributed
@@ -16,11 +17,13 @@ from gradsieve.flow import Norms
 from gradsieve.sieve import Policy
 from gradsieve.torch.evidence import ends
 from gradsieve.torch.evidence.change import change_deltas
+from gradsieve.torch.evidence.followed import followed
+from gradsieve.torch.evidence.kernel_layer import FollowedLayer
 from gradsieve.torch.evidence.slow import SlowSum, slow_sum
 from gradsieve.torch.evidence.transport import Carried, Transport, carry
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules.record import Chain
-from gradsieve.torch.modules.sequences import TimeFirst, sequences
+from gradsieve.torch.modules.sequences import sequences
 from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 
 TOO_SHORT = "no sequence is longer than the horizon"
@@ -34,13 +37,45 @@ class Measured:
     """One module's calls since the last step, and what was measured of them."""
 
     stack: Stack
-    weights: StackWeights  # as they were before the update
     transports: list[Transport]
     carried: list[Carried]
-    norms: Norms
-    count: int  # of examples, over all processes
+    horizon: int | None
+    together: bool  # whether this is over all processes of torch.distributed
     slow: SlowSum | None  # where the policy measures by slow Q
     left_out: str | None  # why calls were left out, where some were
+
+    @cached_property
+    def _ends(self) -> ends.Ends:
+        return _ends(self.stack, self.carried, self.horizon)
+
+    @cached_property
+    def norms(self) -> Norms:
+        """Of Eq. 14's two ends."""
+        return ends.norms(self._ends, self.together)
+
+    @cached_property
+    def count(self) -> int:
+        """Of examples, over all processes."""
+        if self.slow is not None:
+            return self.slow.examples
+        count = torch.tensor(self._ends.count)
+        if self.together:
+            torch.distributed.all_reduce(count)
+        return int(count)
+
+    @cached_property
+    def weights(self) -> StackWeights:
+        """Copies in float32 or float64; made where first asked for."""
+        with torch.no_grad():
+            return self.stack.fixed_weights()
+
+    def hold(self) -> None:
+        """Keep what a step is about to change."""
+        _ = self.weights
+        for one in self.carried:
+            for layer in one.layers.values():
+                if isinstance(layer, FollowedLayer):
+                    layer.fetch()
 
     @property
     def Q(self) -> float:
@@ -52,7 +87,8 @@ class Measured:
         """Why there can be no verdict, or None."""
         if self.count == 0:
             return self.left_out or TOO_SHORT
-        return NO_GRADIENT if self.norms.near_norm == 0 else None
+        near = self.norms.near_norm if self.slow is None else self.slow.near
+        return NO_GRADIENT if near == 0 else None
 
 
 def gather(
@@ -66,13 +102,7 @@ def gather(
     valid = [chain for chain in chains if not any(call.given_changed for call in chain)]
     sieve = policy.sieve
     with torch.no_grad():
-        weights = stack.fixed_weights()
-        like = weights[Place(0, 0)]["weight_hh"]
-        given = [sequences(stack, chain, like) for chain in valid]
-        every, carried = _carried(stack, weights, given, memory)
-        transports = [transport for transport in every if transport.follows]
-        carried = [one for one in carried if one.transport.follows]
-        found = _ends(stack, carried, sieve.horizon)
+        transports, carried = _carried(stack, valid, memory)
         slow = None
         if policy.measure == "slow Q":
             slow = sum(
@@ -80,19 +110,8 @@ def gather(
                 start=SlowSum(),
             )
             slow = slow.over_processes() if together else slow
-        count = torch.tensor(found.count)
-        if together:
-            torch.distributed.all_reduce(count)
-        return Measured(
-            stack,
-            weights,
-            transports,
-            carried,
-            ends.norms(found, together),
-            int(count),
-            slow,
-            _left_out(len(valid) < len(chains), len(transports) < len(every)),
-        )
+        left_out = _left_out(len(valid) < len(chains), len(transports) < len(valid))
+        return Measured(stack, transports, carried, sieve.horizon, together, slow, left_out)
 
 
 def _left_out(changed: bool, dropped: bool) -> str | None:
@@ -106,8 +125,7 @@ def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
     with torch.no_grad():
         now = stack.fixed_weights()
         if sieve.estimator == "measured":
-            given = [replace(one.sequences, outputs=None) for one in measured.transports]
-            after = _ends(stack, _carried(stack, now, given, None)[1], sieve.horizon)
+            after = _ends(stack, _carried_again(measured, now), sieve.horizon)
             return difference(measured.norms, ends.norms(after, together))
         update = {
             place: {name: weight - measured.weights[place][name] for name, weight in own.items()}
@@ -120,12 +138,35 @@ def predict(measured: Measured, policy: Policy, together: bool) -> NormChange:
 
 
 def _carried(
-    stack: Stack, weights: StackWeights, given: list[TimeFirst], memory: Memory | None
+    stack: Stack, chains: list[Chain], memory: Memory | None
 ) -> tuple[list[Transport], list[Carried]]:
-    transports = [Transport(stack, weights, one, memory) for one in given]
-    return transports, [
-        carry(transport, carrier) for transport in transports for carrier in transport.carriers
-    ]
+    """Every chain gone forward and back, or followed on the way that it went itself.
+
+    A chain whose outputs cannot be come to again is left out.
+    """
+    transports: list[Transport] = []
+    carried: list[Carried] = []
+    weights: StackWeights = {}
+    for chain in chains:
+        one = followed(stack, chain, memory)
+        if one is not None:
+            transports.append(one.transport)
+            carried.append(one)
+            continue
+        weights = weights or stack.fixed_weights()
+        like = weights[Place(0, 0)]["weight_hh"]
+        transport = Transport(stack, weights, sequences(stack, chain, like), memory)
+        if transport.follows:
+            transports.append(transport)
+            carried += [carry(transport, carrier) for carrier in transport.carriers]
+    return transports, carried
+
+
+def _carried_again(measured: Measured, weights: StackWeights) -> list[Carried]:
+    """The same calls with other weights."""
+    given = [replace(one.sequences, outputs=None, passes=None) for one in measured.transports]
+    transports = [Transport(measured.stack, weights, one) for one in given]
+    return [carry(one, carrier) for one in transports for carrier in one.carriers]
 
 
 def _ends(

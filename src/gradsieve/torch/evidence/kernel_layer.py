@@ -12,24 +12,26 @@ with the third gate of a GRU, which reads its products apart, counted on its own
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradsieve.kernel import recursions
 from gradsieve.network import Array
 from gradsieve.torch.evidence.carrier import Carrier
 from gradsieve.torch.evidence.forward import LayerRun
 from gradsieve.torch.evidence.recursion import Deltas, Scaled
+from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.kernel_bridge import serves
 from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules import cells
+from gradsieve.torch.modules.followed import KINDS
 from gradsieve.torch.modules.stack import LayerWeights, Place
 
 NAMES = {cells.TANH: "tanh", cells.RELU: "relu", cells.GRU: "gru", cells.LSTM: "lstm"}
-KINDS = {torch.float32: recursions.Linearised32, torch.float64: recursions.Linearised64}
 
 
 def kernel_serves(run: LayerRun) -> bool:
@@ -38,15 +40,30 @@ def kernel_serves(run: LayerRun) -> bool:
     return known and serves(run.h, run.u, run.weights["weight_hh"])
 
 
-@dataclass(frozen=True)
 class KernelDeltas(Deltas):
-    """Deltas in the kernel's memory; g stays there."""
+    """Deltas in the kernel's memory, looked into where somebody asks; g stays there."""
+
+    def __init__(self, native: Any) -> None:
+        object.__setattr__(self, "native", native)
 
     native: Any
+    g = ()
+
+    @cached_property
+    def delta(self) -> Tensor:
+        return torch.from_numpy(self.native.delta)
+
+    @cached_property
+    def exponents(self) -> Tensor:
+        return torch.from_numpy(self.native.exponents)
 
     def average(self, weights: Array) -> tuple[Array, Array]:
         total, units = self.native.slow(weights)
         return total.reshape(len(total), -1), units
+
+    def slow_ends(self, weights: Array, last: Array) -> Array:
+        found: Array = self.native.slow_ends(weights, last)
+        return found
 
 
 @dataclass(frozen=True)
@@ -70,17 +87,18 @@ class KernelLayer:
         hidden = run.h.shape[2]
         key = (NAMES[run.cell], steps, batch, inputs, hidden, run.h.dtype)
         self._native = memory.take(key, lambda: KINDS[run.h.dtype](*key[:-1]))
+        if run.passes is not None:
+            _recall(self._native, run.passes, run.initial, run.weights)
+            return
         initial = [*map(_array, run.initial), None][:2]
-        self._native.load(_in_time(run.u), _in_time(run.h), *initial, *_arrays(run.weights))
+        self._native.load(_in_time(run.u), _in_time(run.h), initial, _arrays(run.weights))
 
     def reach(self, carrier: Carrier, place: Place, above: Scaled | None) -> None:
         own = place.direction == carrier.direction
         gamma = [_array(part) if own else None for part in carrier.gamma[place.layer]]
         self._last = carrier.last.to(torch.int64).numpy()
         self._native.pull(gamma, self._last, *_scaled(above))
-        exponents = torch.from_numpy(self._native.exponents)
-        delta = torch.from_numpy(self._native.delta)
-        self.deltas = KernelDeltas(delta, (), exponents, self._native)
+        self.deltas = KernelDeltas(self._native)
 
     def by_inputs(self) -> Tensor:
         return torch.from_numpy(self._native.by_inputs(_array(self._weights["weight_ih"])))
@@ -115,9 +133,65 @@ class KernelLayer:
 
     def slopes(self) -> LayerWeights:
         """∂Q/∂(weight)."""
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        found = zip(names, self._native.by_weights(), strict=True)
-        return {name: torch.from_numpy(one) for name, one in found if name in self._weights}
+        return self._named(self._native.by_weights())
+
+    def slow_slopes(self, weights: Array, share: float) -> LayerWeights:
+        """∂Q/∂(weight) of Q = Σ share · ln(‖δ(last)‖/‖s‖), where this is the only layer.
+
+        What `push_cotangent`, `adjoint` and `slopes` do, in one call of the kernel.
+        """
+        return self._named(self._native.slow_slopes(weights, self._last, share))
+
+    def _named(self, found: tuple[Array, ...]) -> LayerWeights:
+        pairs = zip(cells.LINEAR, found, strict=True)
+        return {name: torch.from_numpy(one) for name, one in pairs if name in self._weights}
+
+
+class FollowedLayer(KernelLayer):
+    """A layer of ours that wrote its deltas itself; the rest is fetched where it is asked for."""
+
+    def __init__(self, passes: Passes, native: Any) -> None:
+        self._passes, self._native = passes, native
+        self._last = native.last
+        self._fetched = False
+        self.deltas = KernelDeltas(native)
+
+    @cached_property
+    def _weights(self) -> LayerWeights:  # type: ignore[override]
+        """As they are before the step, which changes them in place."""
+        return {
+            name: one.detach().clone()
+            for name, one in zip(cells.LINEAR, self._passes.weights, strict=False)
+        }
+
+    def fetch(self) -> None:
+        """The states and gates; before the weights change."""
+        if not self._fetched:
+            self._fetched = True
+            _recall(self._native, self._passes, self._passes.initial, self._weights)
+
+    def push(self, update: LayerWeights, below: Tensor | None) -> Tensor:
+        self.fetch()
+        return super().push(update, below)
+
+    def change(self, update: LayerWeights, above: Scaled | None) -> None:
+        self.fetch()
+        super().change(update, above)
+
+    def slow_slopes(self, weights: Array, share: float) -> LayerWeights:
+        self.fetch()
+        return super().slow_slopes(weights, share)
+
+    def push_cotangent(self, cotangent: Cotangent, below: Tensor | None) -> Tensor:
+        self.fetch()
+        return super().push_cotangent(cotangent, below)
+
+
+def _recall(native: Any, passes: Passes, initial: Sequence[Tensor], weights: LayerWeights) -> None:
+    """Load what the layer's own forward pass has kept."""
+    first = [*map(_array, initial), None, None][:2]
+    kept = [None if one is None else one.numpy() for one in (passes.gates, passes.c)]
+    native.recall(_in_time(passes.u), _in_time(passes.h), first, _arrays(weights), *kept)
 
 
 def _array(tensor: Tensor | None) -> Any:

@@ -57,6 +57,15 @@ class Deltas:
         total = torch.einsum("nb,nbk->bk", torch.from_numpy(factors).to(delta), delta)
         return total.cpu().numpy(), common
 
+    def slow_ends(self, weights: Array, last: Array) -> Array:
+        """(4,B): squares and units of each example's last δ, and of its average."""
+        step, everyone = torch.from_numpy(last.clip(min=0)), torch.arange(len(last))
+        near = self.delta.flatten(2)[step, everyone].cpu().numpy()
+        units = self.exponents[step, everyone].cpu().numpy()
+        slow, slow_units = self.average(weights)
+        squares = [np.square(one, dtype=np.float64).sum(1) for one in (near, slow)]
+        return np.array([squares[0], units, squares[1], slow_units])
+
 
 def add(one: Scaled, other: Scaled) -> Scaled:
     """Their sum, in units that suit the larger of the two at each step of each example."""

@@ -23,6 +23,7 @@ from gradsieve.torch.evidence.kernel_layer import Cotangent, KernelLayer
 from gradsieve.torch.evidence.recursion import NOTHING, Scaled, rescaled
 from gradsieve.torch.evidence.slow import window_weights
 from gradsieve.torch.evidence.transport import Carried
+from gradsieve.torch.measures import all_finite
 from gradsieve.torch.modules.stack import Place, StackWeights
 
 LN10 = math.log(10)
@@ -31,7 +32,7 @@ LN10 = math.log(10)
 def q_gradient(measured: Measured, policy: Policy, together: bool) -> list[Tensor]:
     """∂Q/∂(parameter) for the parameters of one module, Q as the policy measures it."""
     parameters = measured.stack.parameters()
-    total = [torch.zeros_like(parameter) for parameter in parameters]
+    total: list[Tensor] = []
     for transport in measured.transports:
         carried = [one for one in measured.carried if one.transport is transport]
         found = None
@@ -39,7 +40,8 @@ def q_gradient(measured: Measured, policy: Policy, together: bool) -> list[Tenso
             found = _by_kernel(measured, policy, carried, parameters)
         if found is None:
             found = double_backward(transport, measured, policy)
-        total = [old + new for old, new in zip(total, found, strict=True)]
+        total = [old + new for old, new in zip(total, found, strict=True)] if total else found
+    total = total or [torch.zeros_like(parameter) for parameter in parameters]
     if together:
         for gradient in total:
             torch.distributed.all_reduce(gradient)
@@ -50,24 +52,55 @@ def _by_kernel(
     measured: Measured, policy: Policy, carried: list[Carried], parameters: list[nn.Parameter]
 ) -> list[Tensor] | None:
     """What one call adds; None where it leaves the range of a float, or there is no slope."""
-    weights: list[Tensor] = []
-    slopes: list[Tensor] = []
+    by_weight: list[tuple[Tensor, Tensor]] = []
     with torch.enable_grad():
         effective = measured.stack.weights()
     for one in carried:
-        cotangents = _cotangents(one, measured, policy)
-        if cotangents is None:
+        slopes = _slopes(one, measured, policy)
+        if slopes is None:
             return None
-        for place, found in _adjoint(one, cotangents).items():
+        for place, found in slopes.items():
             for name, slope in found.items():
-                if effective[place][name].requires_grad:
-                    weights.append(effective[place][name])
-                    slopes.append(slope.to(weights[-1].dtype))
-    if not weights or not all(bool(slope.isfinite().all()) for slope in slopes):
+                weight = effective[place][name]
+                if weight.requires_grad:
+                    by_weight.append((weight, slope.to(weight.dtype)))
+    if not by_weight or not all_finite([slope for _, slope in by_weight]):
         return None
-    return list(
-        torch.autograd.grad(weights, parameters, slopes, allow_unused=True, materialize_grads=True)
-    )
+    return _by_parameters(by_weight, parameters)
+
+
+def _by_parameters(
+    by_weight: list[tuple[Tensor, Tensor]], parameters: list[nn.Parameter]
+) -> list[Tensor]:
+    """∂Q/∂(parameter), from those by the weights that are parameters, or come from them."""
+    own = {id(parameter) for parameter in parameters}
+    found: dict[int, Tensor] = {}
+    for weight, slope in by_weight:
+        if id(weight) in own:
+            found[id(weight)] = found[id(weight)] + slope if id(weight) in found else slope
+    others = [pair for pair in by_weight if id(pair[0]) not in own]
+    if others:
+        weights, slopes = zip(*others, strict=True)
+        more = torch.autograd.grad(
+            weights, parameters, slopes, allow_unused=True, materialize_grads=True
+        )
+        for parameter, slope in zip(parameters, more, strict=True):
+            found[id(parameter)] = found[id(parameter)] + slope if id(parameter) in found else slope
+    return [
+        found[id(parameter)] if id(parameter) in found else torch.zeros_like(parameter)
+        for parameter in parameters
+    ]
+
+
+def _slopes(carried: Carried, measured: Measured, policy: Policy) -> StackWeights | None:
+    """∂Q/∂(weight) of every layer that the carrier reaches; None where Q has no derivative."""
+    layers = cast("dict[Place, KernelLayer]", carried.layers)
+    if measured.slow is not None and measured.slow.count and len(layers) == 1:
+        weights = window_weights(carried.carrier, policy.sieve.horizon, policy.sieve.window)
+        share = 1 / (LN10 * measured.slow.count)
+        return {place: one.slow_slopes(weights, share) for place, one in layers.items()}
+    cotangents = _cotangents(carried, measured, policy)
+    return None if cotangents is None else _adjoint(carried, cotangents)
 
 
 def _adjoint(carried: Carried, cotangents: dict[Place, Cotangent]) -> StackWeights:

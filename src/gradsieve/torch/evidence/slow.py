@@ -13,7 +13,8 @@ not count. Everything is measured from the scaled deltas that a transport has.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ import torch.distributed
 from gradsieve.change import window_steps
 from gradsieve.network import Array
 from gradsieve.torch.evidence.carrier import Carrier
-from gradsieve.torch.evidence.ends import ends
 from gradsieve.torch.evidence.recursion import Deltas
 
 NONE = -(2**40)  # the exponent of zero
@@ -35,6 +35,7 @@ class SlowSum:
     logs: float = 0.0  # Σ log10(‖δ(last)‖ / ‖s‖) over the examples that count
     count: int = 0
     near: int = 0  # how many examples have a near gradient at all
+    examples: int = 0  # how many are long enough
 
     @property
     def Q(self) -> float:
@@ -44,59 +45,87 @@ class SlowSum:
         return self.logs / self.count
 
     def __add__(self, other: SlowSum) -> SlowSum:
-        return SlowSum(self.logs + other.logs, self.count + other.count, self.near + other.near)
+        return SlowSum(
+            self.logs + other.logs,
+            self.count + other.count,
+            self.near + other.near,
+            self.examples + other.examples,
+        )
 
     def over_processes(self) -> SlowSum:
         """The sum over all processes of torch.distributed."""
-        total = torch.tensor([self.logs, self.count, self.near], dtype=torch.float64)
+        total = torch.tensor(astuple(self), dtype=torch.float64)
         torch.distributed.all_reduce(total)
-        logs, count, near = total.tolist()
-        return SlowSum(logs, int(count), int(near))
+        logs, *counts = total.tolist()
+        return SlowSum(logs, *map(int, counts))
 
 
 def slow_sum(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window: float) -> SlowSum:
     """Of one carrier and its layers' deltas; all layers of an example are one long δ."""
-    found = ends(carrier, deltas, None, horizon)
-    near = _log_norms(found.near_square, found.near_exponent)
-    slow = _slow_logs(carrier, deltas, horizon, window)
-    counts = (near != -np.inf) & (slow != -np.inf)
+    last = carrier.last_steps
+    weights, usable = _window(carrier.steps, last.tobytes(), horizon, window)
+    ends = [layer.slow_ends(weights, last) for layer in deltas]
+    if len(ends) == 1 and len(usable) == len(last):
+        ratios = _log_ratios(ends[0])
+        if ratios is not None:
+            return SlowSum(float(ratios.sum()), *(len(last),) * 3)
+    found = np.array(ends)[:, :, usable]
+    near, slow = _log_norms(found[:, 0], found[:, 1]), _log_norms(found[:, 2], found[:, 3])
+    some = near != -np.inf
+    counts = some & (slow != -np.inf)
     # A delta that is not finite makes Q unknown, as it does for Eq. 14.
-    with np.errstate(invalid="ignore"):  # zero over zero, of examples that do not count
-        ratios = np.where(np.isfinite(near) & np.isfinite(slow), near - slow, np.nan)[counts]
-    return SlowSum(float(ratios.sum()), int(counts.sum()), int((near != -np.inf).sum()))
+    with np.errstate(invalid="ignore"):
+        ratios = near[counts] - slow[counts]
+    total = float(ratios.sum()) if np.isfinite(ratios).all() else math.nan
+    return SlowSum(total, int(counts.sum()), int(some.sum()), len(usable))
+
+
+def _log_ratios(ends: Array) -> Array | None:
+    """log10(‖δ(last)‖ / ‖s‖), the ordinary case in few steps; None if one is zero or infinite."""
+    squares, units = ends[::2], ends[1::2]
+    if not (squares.min() > 0 and squares.max() < math.inf):
+        return None
+    logs = np.log10(squares)
+    ratios: Array = 0.5 * (logs[0] - logs[1]) + (units[0] - units[1]) * math.log10(2)
+    return ratios
 
 
 def window_weights(carrier: Carrier, horizon: int | None, window: float) -> Array:
     """(T,B): w(n) of each example, a Hann window; zero outside it and for too short examples."""
-    far, usable = (values.cpu().numpy() for values in carrier.far_steps(horizon))
-    spans = carrier.last.cpu().numpy() - far
-    steps = np.array([window_steps(span, window) for span in spans.clip(min=0).tolist()])
-    lag = np.arange(carrier.steps)[:, None] - far
-    inside = usable & (lag >= 0) & (lag < steps)
-    weights = np.where(inside, np.sin(np.pi * (lag + 0.5) / steps) ** 2, 0.0)
+    return _window(carrier.steps, carrier.last_steps.tobytes(), horizon, window)[0]
+
+
+@lru_cache(maxsize=4)
+def _window(
+    steps: int, last_steps: bytes, horizon: int | None, window: float
+) -> tuple[Array, Array]:
+    """The weights, and the index of the examples that are long enough.
+
+    Most minibatches of a training have the same last steps.
+    """
+    last = np.frombuffer(last_steps, np.int64)
+    far = np.zeros_like(last) if horizon is None else last - horizon
+    usable = last >= 1 if horizon is None else far >= 0
+    far = far.clip(min=0)
+    spans = (last - far).clip(min=0)
+    widths = np.array([window_steps(span, window) for span in spans.tolist()], np.int64)
+    lag = np.arange(steps)[:, None] - far
+    inside = usable & (lag >= 0) & (lag < widths)
+    weights = np.where(inside, np.sin(np.pi * (lag + 0.5) / widths) ** 2, 0.0)
     total = weights.sum(0)
     normed: Array = np.divide(weights, total, out=weights, where=total > 0)
-    return normed
-
-
-def _slow_logs(carrier: Carrier, deltas: list[Deltas], horizon: int | None, window: float) -> Array:
-    """(N,): log10 ‖s‖ of every example that is long enough."""
-    weights = window_weights(carrier, horizon, window)
-    squares, exponents = [], []
-    for layer in deltas:
-        slow, units = layer.average(weights)
-        squares.append(np.square(slow, dtype=np.float64).sum(1))
-        exponents.append(units)
-    usable = carrier.far_steps(horizon)[1].cpu().numpy()
-    logs: Array = _log_norms(np.array(squares), np.array(exponents))[usable]
-    return logs
+    normed.flags.writeable = False
+    return normed, np.flatnonzero(usable)
 
 
 def _log_norms(squares: Array, exponents: Array) -> Array:
     """(N,): log10 of the norms of layers' parts, (layers,N), side by side; −inf for zero."""
     highest = np.where(squares != 0, exponents, NONE).max(0)
-    shift = np.clip(2 * (exponents - highest), -2000, 2000)
-    total = np.ldexp(squares, shift).sum(0)
+    if len(squares) == 1:
+        total = squares[0]
+    else:
+        shift = np.clip(2 * (exponents - highest), -2000, 2000).astype(np.int64)
+        total = np.ldexp(squares, shift).sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs: Array = 0.5 * np.log10(total) + highest * math.log10(2)
     return logs

@@ -27,8 +27,11 @@ from gradsieve.torch.modules.stack import Place, Stack, StackWeights
 Layers = dict[Place, LinearLayer]  # places that a carrier does not reach are absent
 
 
+Given = tuple[StackWeights, TimeFirst]
+
+
 class Transport:
-    """One call of a recurrent module, gone forward."""
+    """One call of a recurrent module, gone forward where somebody asks for it."""
 
     def __init__(
         self,
@@ -38,15 +41,40 @@ class Transport:
         memory: Memory | None = None,
     ) -> None:
         self.stack = stack
-        self.sequences = sequences
         self.memory = memory or Memory()
-        self.runs = self._forward(weights)
-        found = [find_carrier(direction, sequences) for direction in range(stack.directions)]
-        self.carriers = [carrier for carrier in found if carrier is not None]
+        self._make: Callable[[], Given] = lambda: (weights, sequences)
         self._locals: dict[Place, Local] = {}
 
-    def _forward(self, weights: StackWeights) -> dict[Place, LayerRun]:
-        stack, given = self.stack, self.sequences
+    @classmethod
+    def later(cls, stack: Stack, make: Callable[[], Given], memory: Memory | None) -> Transport:
+        """Of weights and sequences that are made where first asked for."""
+        transport = cls.__new__(cls)
+        transport.stack, transport.memory = stack, memory or Memory()
+        transport._make, transport._locals = make, {}
+        return transport
+
+    @cached_property
+    def _given(self) -> Given:
+        return self._make()
+
+    @property
+    def sequences(self) -> TimeFirst:
+        return self._given[1]
+
+    @cached_property
+    def carriers(self) -> list[Carrier]:
+        """Of each direction of time, where a gradient arrives."""
+        found = [find_carrier(way, self.sequences) for way in range(self.stack.directions)]
+        return [carrier for carrier in found if carrier is not None]
+
+    @cached_property
+    def runs(self) -> dict[Place, LayerRun]:
+        """Every layer in every direction, gone forward."""
+        stack, (weights, given) = self.stack, self._given
+        if given.passes is not None:
+            only, kept = Place(0, 0), given.passes
+            known_by = stack.cell, weights[only], kept.u, given.initial[only], kept.h
+            return {only: LayerRun(*known_by, passes=kept)}
         known = given.outputs if stack.layers == stack.directions == 1 else None
         runs: dict[Place, LayerRun] = {}
         u = given.inputs

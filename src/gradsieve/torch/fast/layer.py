@@ -12,7 +12,7 @@ twice: that raises an error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +68,7 @@ class _Recurrent(torch.autograd.Function):
     def forward(ctx: Any, layer: LayerCall, count: int, u: Tensor, *others: Tensor) -> Any:
         weights, initial = others[:count], others[count:]
         h, h_last, c_last, gates, c = _forward(layer, u, weights, initial, True)
-        ctx.layer, ctx.count = layer, count
+        ctx.layer, ctx.count, ctx.follower = layer, count, None
         ctx.save_for_backward(h, gates, c, u, *others)
         ctx.set_materialize_grads(False)
         return h, h_last, c_last
@@ -81,8 +81,52 @@ class _Recurrent(torch.autograd.Function):
         needed = ctx.needs_input_grad[2:]
         if all(seed is None for seed in seeds):
             return (None,) * (2 + len(needed))
-        found = _backward(ctx.layer, seeds, (h, gates, c), u, weights, initial, needed)
+        followed = None
+        if ctx.follower is not None:
+            begun = tuple([one.detach() for one in initial])
+            # Detached: outputs that know their graph, held by a part of it, would never be freed.
+            passes = Passes(ctx.layer.cell, u.detach(), h.detach(), gates, c, weights, begun)
+            followed = ctx.follower.follow(passes)
+        found, alone = _backward(
+            ctx.layer, seeds, (h, gates, c), u, weights, initial, needed, followed
+        )
+        if followed is not None:
+            ctx.follower.followed(alone)
         return None, None, *found
+
+
+class Passes(NamedTuple):
+    """What one call of a layer has from its own forward pass, for its backward pass or a judge."""
+
+    cell: str
+    u: Tensor  # (T,B,I)
+    h: Tensor  # (T,B,H)
+    gates: Tensor | None  # (T,B,4,H)
+    c: Tensor | None  # (T,B,H)
+    weights: Sequence[Tensor]  # weight_ih, weight_hh and, if there are any, the biases
+    initial: Sequence[Tensor]
+
+
+class Follower(Protocol):
+    """Is handed the deltas of one call on its way back, in a linearised layer of the kernel's."""
+
+    def follow(self, passes: Passes) -> Any:
+        """Where the deltas shall go; None for nowhere."""
+        ...
+
+    def followed(self, alone: bool) -> None:
+        """They are there; `alone`: a gradient came to one step of each sequence only."""
+        ...
+
+
+def let_follow(outputs: Tensor, follower: Follower, batch_first: bool) -> None:
+    """Hand `follower` the deltas of the one layer that these outputs are of, if that can be."""
+    node: Any = outputs.grad_fn
+    if batch_first and node is not None and node.name() == "TransposeBackward0":
+        node = node.next_functions[0][0]
+    kind: Any = _Recurrent._backward_cls
+    if isinstance(node, kind) and node.layer.batch_sizes is None:
+        node.follower = follower
 
 
 @torch.library.custom_op("gradsieve::recurrent", mutates_args=())
@@ -133,7 +177,8 @@ def recurrent_gradients(
     """Gradients by u, weights and initial, from those by h, last h and last c."""
     every = (True,) * (1 + len(weights) + len(initial))
     layer = LayerCall(cell, batch_sizes, reverse=reverse)
-    return _backward(layer, seeds, states, u, weights, initial, every)  # type: ignore[return-value]
+    found, _ = _backward(layer, seeds, states, u, weights, initial, every)
+    return found  # type: ignore[return-value]
 
 
 @recurrent_gradients.register_fake
@@ -202,8 +247,9 @@ def _backward(
     weights: Sequence[Tensor],
     initial: Sequence[Tensor],
     needed: Sequence[bool],
-) -> list[Tensor | None]:
-    """Gradients by u, weights and initial, where needed."""
+    followed: Any = None,
+) -> tuple[list[Tensor | None], bool]:
+    """Gradients by u, weights and initial, where needed; and what the kernel says of `followed`."""
     given = (u, *weights, *initial)
     found = [
         torch.empty(one.shape, dtype=one.dtype) if need else None
@@ -215,8 +261,11 @@ def _backward(
     h, gates, c = states
     kept = (h, gates if layer.cell != "tanh" else None, c if layer.cell == "lstm" else None)
     entering = tuple([None if one is None else one.contiguous() for one in seeds])
-    _call(recursions.recurrent_backward, layer, u, weights, initial, kept, entering, out)
-    return found
+    arrays = kept, entering, out
+    alone = _call(
+        recursions.recurrent_backward, layer, u, weights, initial, *arrays, followed=followed
+    )
+    return found, alone
 
 
 def _call(
@@ -226,11 +275,12 @@ def _call(
     weights: Sequence[Tensor],
     initial: Sequence[Tensor],
     *others: tuple[Tensor | None, ...],
-) -> None:
+    **further: Any,
+) -> Any:
     """Call the kernel, which checks every array."""
     sizes = layer.batch_sizes
     try:
-        entry(
+        return entry(
             layer.cell,
             to_dlpack(u.contiguous()),
             _arrays(_filled([one.contiguous() for one in weights], 4)),
@@ -238,6 +288,7 @@ def _call(
             None if sizes is None else to_dlpack(sizes.contiguous()),
             layer.reverse,
             *map(_arrays, others),
+            **further,
         )
     except (TypeError, ValueError) as error:
         raise InvalidArgument(str(error)) from error

@@ -19,9 +19,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from gradsieve.torch.fast.layer import let_follow
+from gradsieve.torch.memory import Memory
 from gradsieve.torch.modules import listening
 from gradsieve.torch.modules.cells import State
 from gradsieve.torch.modules.dropout import DropoutDraw, about_to_draw
+from gradsieve.torch.modules.followed import Followed
 from gradsieve.torch.modules.stack import Stack
 
 
@@ -55,6 +58,7 @@ class Call:
     earlier: Call | None = None  # the call that this one continues
     continued: bool = False
     gradients: dict[str, Tensor] = field(default_factory=dict)  # by "outputs", "h", "c"
+    followed: Followed | None = None  # what a layer of ours left behind
 
     def remember_all(self, names: tuple[str, ...], tensors: tuple[Tensor, ...]) -> None:
         """Receive the gradients of these tensors under these names."""
@@ -65,7 +69,9 @@ class Call:
         if tensor.requires_grad:
             tensor.register_hook(lambda gradient: self._add(name, gradient))  # type: ignore[no-untyped-call]
 
-    def _add(self, name: str, gradient: Tensor) -> None:
+    def _add(self, name: str, gradient: Tensor | None) -> None:
+        if gradient is None:  # to a node with several outputs PyTorch says so of those unused
+            return
         gradient = gradient.detach()
         known = self.gradients.get(name)
         self.gradients[name] = gradient if known is None else known + gradient
@@ -90,8 +96,10 @@ Chain = list[Call]
 class Recorder:
     """The calls of a model's recurrent modules since they were last forgotten."""
 
-    def __init__(self, stacks: list[Stack]) -> None:
+    def __init__(self, stacks: list[Stack], memory: Memory | None = None) -> None:
+        """With `memory`, calls of our own layers are followed on their way back."""
         self.listening = True
+        self.memory = memory
         self.calls: dict[Stack, list[Call]] = {stack: [] for stack in stacks}
         self._stacks = {stack.module: stack for stack in stacks}
         self._drawn: dict[nn.Module, DropoutDraw | None] = {}
@@ -125,6 +133,9 @@ class Recorder:
             call.remember_all(("outputs", "h", "c"), (_data(outputs), *ends))
         else:
             call.remember_all(("outputs", "c"), ends)
+        if self.memory is not None and len(stack.places) == 1 and not stack.single_steps:
+            call.followed = Followed(self.memory)
+            let_follow(_data(outputs), call.followed, stack.batch_first)
         calls = self.calls[stack]
         if state is not None and stack.directions == 1:
             earlier = _whose_end(parts_of(state), calls)
@@ -141,6 +152,8 @@ class Recorder:
     def forget(self) -> None:
         for calls in self.calls.values():
             calls.clear()
+        if self.memory is not None:
+            self.memory.reset()
 
     def forget_finished(self) -> None:
         """Forget the calls whose gradient has come back; the others still wait for theirs."""

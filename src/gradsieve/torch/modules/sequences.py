@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_packed_sequence
 
+from gradsieve.torch.fast.layer import Passes
 from gradsieve.torch.modules.cells import State
 from gradsieve.torch.modules.record import Call, Chain
 from gradsieve.torch.modules.stack import Place, Stack
@@ -24,12 +25,13 @@ class TimeFirst:
     by_output: Tensor | None  # ∂E/∂outputs, (T,B,directions·H)
     masks: list[Tensor]  # by level but the top one, (T,B,directions·H); none without dropout
     by_last: list[Tensor | None]  # ∂E/∂(last state), parts (layers·directions,B,·)
+    passes: Passes | None = None  # the forward pass, where a layer of ours has kept it
 
 
 def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
     """A chain in this shape, in the precision of `like`."""
     calls = [_Shaped(stack, call, like) for call in chain]
-    inputs, lengths = torch.cat([call.inputs for call in calls]), calls[0].lengths
+    inputs, lengths = _in_a_row([call.inputs for call in calls]), calls[0].lengths
     rows, batch = len(stack.places), inputs.shape[1]
     # The gradient of a state between two calls is carried back through it, and is no end.
     last = [chain[-1].gradients.get(name) for name in ("h", "c")[: stack.cell.states]]
@@ -41,7 +43,16 @@ def sequences(stack: Stack, chain: Chain, like: Tensor) -> TimeFirst:
         _joined_gradients(calls),
         _joined_masks(calls),
         [None if part is None else part.reshape(rows, batch, -1).to(like.dtype) for part in last],
+        passes_of(stack, chain),
     )
+
+
+def passes_of(stack: Stack, chain: Chain) -> Passes | None:
+    """What a layer of ours kept of its only call, while it is still true."""
+    call = chain[0]
+    if len(chain) > 1 or call.followed is None or call.outputs.changed:
+        return None
+    return call.followed.passes if call.followed.stands(stack.module) else None
 
 
 class _Shaped:
@@ -102,13 +113,18 @@ def _joined(parts: list[Tensor | None]) -> Tensor | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    return known[0] if len(known) == 1 else torch.cat(known)
+    return _in_a_row(known)
+
+
+def _in_a_row(parts: list[Tensor]) -> Tensor:
+    """One after the other in time; a single one as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _joined_gradients(calls: list[_Shaped]) -> Tensor | None:
     if all(call.by_output is None for call in calls):
         return None
-    return torch.cat(
+    return _in_a_row(
         [
             call.inputs.new_zeros(call.shape) if call.by_output is None else call.by_output
             for call in calls
