@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from gradsieve.torch.applying.clipping import values_of
+
 _IMMUTABLE = (bool, int, float, str, type(None))
 
 
@@ -72,7 +74,7 @@ def _restored(saved: tuple[Any, Any]) -> Any:
 
 def finite_gradients(optimizer: Optimizer) -> bool:
     """Whether a step by these gradients may be made at all."""
-    gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
+    gradients = [values_of(p.grad) for p in moving_parameters(optimizer) if p.grad is not None]
     if not gradients:
         return True
     # One pass without a temporary; a finite sum has no value that is not.

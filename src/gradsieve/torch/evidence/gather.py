@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-import torch.distributed
 
 from gradsieve.change import NormChange, difference, summarise
 from gradsieve.flow import Norms
 from gradsieve.sieve import Policy
 from gradsieve.torch.evidence import ends
 from gradsieve.torch.evidence.change import change_deltas
+from gradsieve.torch.evidence.processes import over_processes
 from gradsieve.torch.evidence.slow import SlowSum, slow_sum
 from gradsieve.torch.evidence.transport import Carried, Transport, carry
 from gradsieve.torch.memory import Memory
@@ -82,7 +82,7 @@ def gather(
             slow = slow.over_processes() if together else slow
         count = torch.tensor(found.count)
         if together:
-            torch.distributed.all_reduce(count)
+            count = over_processes(count)
         return Measured(
             stack,
             weights,
