@@ -143,8 +143,9 @@ class Sieve(Wrapped):
             for stack in self.stacks:
                 learning = self._remembered.learning.setdefault(stack.name, Learning())
                 learning.observe(self._successive.cosine(stack))
-        self._remembered.looks_in -= 1
-        if self._remembered.looks_in > 0:
+        frozen = not any(stack.parameters() for stack in self.stacks)
+        self._remembered.looks_in -= 0 if frozen else 1
+        if frozen or self._remembered.looks_in > 0:
             take()
             self._note({"": Verdict(True, Reason.NOT_LOOKED_AT)})
             return

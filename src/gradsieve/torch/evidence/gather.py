@@ -51,7 +51,7 @@ class Measured:
     def unjudged(self) -> str | None:
         """Why there can be no verdict, or None."""
         if self.count == 0:
-            return self.left_out or TOO_SHORT
+            return self.left_out or (TOO_SHORT if self.carried else NO_GRADIENT)
         return NO_GRADIENT if self.norms.near_norm == 0 else None
 
 
