@@ -7,6 +7,9 @@
 See docs/pytorch.md for use and docs/theory-gated-cells.md for what is measured.
 """
 
+import warnings
+from typing import Any
+
 from gradsieve.errors import MissingExtra
 
 try:
@@ -44,3 +47,12 @@ __all__ = [
     "Cell",
     "Recurrent",
 ]
+
+_MOVED = {"CSVSink": "ToCSV", "TensorBoardSink": "ToTensorBoard"}  # since version 0.1
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"gst.{name} is now gst.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+    return globals()[_MOVED[name]]
