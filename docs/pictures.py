@@ -1,6 +1,6 @@
 """The pictures of reports in README and docs, taken of real ones by headless Chromium.
 
-gradsieve demo --quick --networks 6 -o runs/demo && python docs/reports.py docs/_build/gallery
+gradsieve demo -o runs/demo && python docs/reports.py docs/_build/gallery
 python docs/pictures.py runs/demo/report.html docs/_build/gallery/reports
 """
 

@@ -29,10 +29,10 @@ def _train(folder: Path, recipe: Recipe, label: str, network: int, length: int) 
 
 def two_ways(folder: Path) -> None:
     """Two networks, each with the sieve off and on."""
-    on = gs.recipes.own_data().replaced(epochs=40, validate_every=2, probe_every=2)
+    on = gs.recipes.own_data().replaced(epochs=120, validate_every=4, probe_every=1)
     for network in (1, 2):
         for label, recipe in (("off", on.replaced(sieve="off")), ("on", on)):
-            _train(folder, recipe, label, network, length=50)
+            _train(folder, recipe, label, network, length=100)
 
 
 def one_run(folder: Path) -> None:

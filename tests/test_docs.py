@@ -23,7 +23,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gradsieve.cli import app
+from gradsieve.cli import PANELS, app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -108,6 +108,36 @@ def test_every_block_of_the_page_runs(
             run_python(block, page, names)
         if block.not_run is None and block.kind == "pycon":
             run_session(block, page, names)
+
+
+INLINE = re.compile(r"`([^`]+)`")
+
+
+def named_in_sentences(page: Path) -> Iterator[list[str]]:
+    """Commands and options that a page names between its blocks, as words."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    for span in INLINE.findall(text):
+        if span.startswith(("gradsieve ", "--")) and "…" not in span:
+            yield shlex.split(span.split("&&")[0])
+
+
+def all_options() -> set[str]:
+    command = typer.main.get_command(app)
+    context = typer.Context(command)
+    commands = [command, *(command.get_command(context, name) for name in PANELS)]  # type: ignore[attr-defined]
+    return {option for one in commands for known in one.params for option in known.opts} | {
+        "--help"
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_option_that_a_sentence_names_exists(page: Path) -> None:
+    options = all_options()
+    for words in named_in_sentences(page):
+        if words[0] == "gradsieve" and not words[1].startswith("-"):
+            assert words[1] in PANELS, words
+        unknown = {word for word in words if word.startswith("--")} - options
+        assert not unknown, f"{' '.join(words)}: no option {', '.join(unknown)}"
 
 
 def test_the_blocks_are_found() -> None:

@@ -297,7 +297,7 @@ def test_weights_that_do_not_fit_are_named(changed, names):
         ({"input_gain": float("inf")}, "input_gain"),
         ({"bias_spread": -0.5}, "bias_spread"),
         ({"start": "unit"}, "recurrent is 'unit'"),
-        ({"recurrent": "identity"}, "it is given as start="),
+        ({"recurrent": "identity"}, "it is given as start='identity'"),
         ({"varience": 0.1}, "no setting 'varience'; it has .*variance"),
         ({"start": gs.Start(), "variance": 0.1}, "variance can only be given beside a name"),
     ],

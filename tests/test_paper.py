@@ -38,4 +38,5 @@ def test_it_builds_to_a_pdf_of_a_few_pages(tmp_path):
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 6
     page = (tmp_path / "paper.html").read_text(encoding="utf-8")
     assert "<math" in page
+    assert re.search(r'class="author">\s*The gradsieve developers', page)
     assert len(re.findall(r'class="csl-entry"', page)) > 5

@@ -103,7 +103,7 @@ def test_no_page_asks_another_host_for_what_it_shows(site: Path) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_code_fits_at_1280_pixels_and_a_phone_scrolls_no_page_sideways(
+def test_code_and_tables_fit_at_1280_pixels_and_a_phone_scrolls_no_page_sideways(
     browser: Any, site: Path, theme: str
 ) -> None:
     feature = {"name": "prefers-color-scheme", "value": theme}
@@ -117,7 +117,7 @@ def test_code_fits_at_1280_pixels_and_a_phone_scrolls_no_page_sideways(
                 browser.get((site / f"{name}.html").as_uri())
                 page, lines = browser.execute_script(
                     "return [document.documentElement.scrollWidth,"
-                    " [...document.querySelectorAll('pre')]"
+                    " [...document.querySelectorAll('pre, .table-wrapper')]"
                     " .filter(one => one.scrollWidth > one.clientWidth + 1)"
                     " .map(one => one.innerText.slice(0, 200))]"
                 )

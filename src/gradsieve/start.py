@@ -92,7 +92,8 @@ def as_start(start: Start | str, **settings: Any) -> Start:
     if isinstance(start, str):
         if "recurrent" in settings:
             raise InvalidArgument(
-                f"recurrent is {settings['recurrent']!r}; it is given as start={start!r}"
+                f"recurrent is {settings['recurrent']!r}; it is given as "
+                f"start={settings['recurrent']!r}"
             )
         return Start.from_dict({"recurrent": start, **settings})
     if settings:

@@ -171,6 +171,28 @@ def test_frozen_weights_are_not_corrected():
     assert torch.equal(frozen, before)
 
 
+def test_while_everything_recurrent_is_frozen_steps_are_plain_ones():
+    model = Reader()
+    model.recurrent.requires_grad_(False)
+    optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=1e-2), "hold")
+    before = model.head.weight.detach().clone()
+    for _ in range(3):
+        step(model, optimizer)
+    assert optimizer.last.reason is gs.Reason.NOT_LOOKED_AT
+    assert not torch.equal(model.head.weight, before)
+    model.recurrent.requires_grad_(True)
+    step(model, optimizer)
+    assert optimizer.counts["judged"] == 1
+
+
+def test_a_gradient_of_zero_is_said_to_be_none():
+    model = Reader()
+    optimizer = gst.Sieve(model, torch.optim.SGD(model.parameters(), lr=1e-2))
+    (0 * model(batch()[0]).sum()).backward()
+    with pytest.warns(UserWarning, match="no gradient arrives"):
+        optimizer.step()
+
+
 def test_a_step_that_leads_back_by_itself_is_not_corrected():
     model = Reader()
     optimizer = acting(model, torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9), "hold")

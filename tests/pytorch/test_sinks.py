@@ -156,3 +156,13 @@ def test_report_shows_a_pytorch_training_and_nothing_that_it_did_not_have(tmp_pa
     assert "reset_velocity" not in text  # a setting of the core's own optimiser
     assert "GRU/layer1" in text
     assert "“hold”" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("CSVSink", gst.ToCSV), ("TensorBoardSink", gst.ToTensorBoard)]
+)
+def test_the_names_of_version_0_1_warn(old, new):
+    with pytest.warns(DeprecationWarning, match=f"gst.{old} is now gst.{new.__name__}"):
+        assert getattr(gst, old) is new
+    with pytest.raises(AttributeError, match="no attribute 'Sink'"):
+        _ = gst.Sink

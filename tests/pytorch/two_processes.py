@@ -21,6 +21,8 @@ def main(rank: int, directory: Path) -> None:
         "gloo", init_method=f"file://{directory}/meet", rank=rank, world_size=2
     )
     found = {policy: train(rank, policy) for policy in ("skip", "steer", "hold")}
+    found["watched by rank 0"] = watched(rank)
+    found["agreement"] = agreement(rank)
     (directory / f"{rank}.json").write_text(json.dumps(found))
     distributed.destroy_process_group()
     # DistributedDataParallel, with or without a sieve, keeps Gloo's threads alive beyond this, and
@@ -51,6 +53,40 @@ def train(rank: int, policy: str) -> list:
         last = optimizer.last
         verdicts.append([last.keep, last.reason.name, last.Q, last.dS])
     return [verdicts, torch.cat([p.detach().reshape(-1) for p in model.parameters()]).tolist()]
+
+
+def watched(rank: int) -> list:
+    """A monitor in one process alone: it must wait for nobody, and sees its own minibatch."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.GRU(3, 6)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    look = gst.watch(model, optimizer, every=1) if rank == 0 else None
+    readings = []
+    u = torch.randn(4, 12, 8, 3, generator=torch.Generator().manual_seed(1))
+    for batch in u:
+        optimizer.zero_grad()
+        outputs, _ = model(batch[:, rank::2])
+        outputs[-1].square().sum().backward()
+        if look is not None:
+            readings.append(look.read())
+        optimizer.step()
+    return readings
+
+
+def agreement(rank: int) -> float:
+    """Of processes whose gradients are not averaged, and so differ."""
+    module = nn.RNN(3, 6)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(0.1)
+    optimizer = gst.Sieve(module, torch.optim.SGD(module.parameters(), lr=1e-3))
+    for _ in range(11):  # the last of them is looked at
+        optimizer.zero_grad()
+        u = torch.randn(9, 4, 3, generator=torch.Generator().manual_seed(rank))
+        (module(u)[0][-1] if rank else module(u)[0][-1] * torch.randn(6)).sum().backward()
+        optimizer.step()
+        module.zero_grad()
+    return optimizer.state_dict()["gradsieve"]["learning"][""]["agreement"]
 
 
 if __name__ == "__main__":

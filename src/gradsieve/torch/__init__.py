@@ -7,6 +7,9 @@
 See docs/pytorch.md for use and docs/theory-gated-cells.md for the measures.
 """
 
+import warnings
+from typing import Any
+
 from gradsieve.errors import needs_extra
 
 with needs_extra("gradsieve.torch", "torch"):
@@ -42,3 +45,12 @@ __all__ = [
     "Cell",
     "Recurrent",
 ]
+
+_MOVED = {"CSVSink": "ToCSV", "TensorBoardSink": "ToTensorBoard"}  # since version 0.1
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"gst.{name} is now gst.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+    return globals()[_MOVED[name]]

@@ -113,7 +113,7 @@ GRADSIEVE_INLINE Activation<Real> activate(Vector<Real> a) {
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> sigmoid(Vector<Real> a) {
     const Quarters<Real> e = quarter_exponential<Real>(Real(0.5) * minus_magnitude<Real>(a));
-    const Vector<Real> above = a < Real(0) ? e.exponential : broadcast(Real(0.25));
+    const Vector<Real> above = select<Real>(a < Real(0), e.exponential, broadcast(Real(0.25)));
     return above * reciprocal<Real>(Real(0.25) + e.exponential);
 }
 

@@ -2,19 +2,32 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace gradsieve {
 
+namespace {
+
+constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+
+std::size_t sum(std::size_t a, std::size_t b) {
+    if (a > most - b) throw std::bad_alloc();
+    return a + b;
+}
+
+std::size_t product(std::size_t a, std::size_t b) {
+    if (b != 0 && a > most / b) throw std::bad_alloc();
+    return a * b;
+}
+
+}  // namespace
+
 void* Arena::take_bytes(Index rows, Index columns, std::size_t value_bytes) {
-    std::size_t bytes = 0;
-    if (__builtin_mul_overflow(std::size_t(rows), std::size_t(columns), &bytes) ||
-        __builtin_mul_overflow(bytes, value_bytes, &bytes) ||
-        __builtin_add_overflow(bytes, std::size_t(alignment - 1), &bytes))
-        throw std::bad_alloc();
-    bytes &= ~std::size_t(alignment - 1);
+    std::size_t bytes = product(product(std::size_t(rows), std::size_t(columns)), value_bytes);
+    bytes = sum(bytes, std::size_t(alignment - 1)) & ~std::size_t(alignment - 1);
     const std::size_t start = used_;
-    if (__builtin_add_overflow(used_, bytes, &used_)) throw std::bad_alloc();
+    used_ = sum(used_, bytes);
     return begin_ ? begin_ + start : nullptr;
 }
 
@@ -23,8 +36,7 @@ void Arena::allocate(bool zeroed) {
     used_ = 0;
     // Not aligned_alloc: glibc cuts such a block to size, and the next one of the same size then does
     // not fit where this one was freed, so that a loop of flows would grow without end.
-    std::size_t space = 0;
-    if (__builtin_add_overflow(size_, std::size_t(alignment), &space)) throw std::bad_alloc();
+    std::size_t space = sum(size_, std::size_t(alignment));
     memory_.reset(std::malloc(space));
     if (!memory_) throw std::bad_alloc();
     void* begin = memory_.get();

@@ -36,7 +36,7 @@ GRADSIEVE_INLINE void apply_slopes(Real* back, const Real* slopes, Index size, V
         const Vector<Real> delta = load(back + j) * load(slopes + j);
         store(back + j, delta);
         const Vector<Real> size_of = magnitude<Real>(delta);
-        highest = highest > size_of ? highest : size_of;
+        highest = select<Real>(highest > size_of, highest, size_of);
     }
     top = highest;
 }

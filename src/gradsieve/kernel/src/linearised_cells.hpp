@@ -67,7 +67,7 @@ struct ReluUnit {
 
     template <class Real>
     GRADSIEVE_INLINE static Vector<Real> open(const Units<Real>& at, Vector<Real> value) {
-        return load(at.values) > Vector<Real>{} ? value : Vector<Real>{};
+        return select<Real>(load(at.values) > Vector<Real>{}, value, Vector<Real>{});
     }
     template <class Real>
     GRADSIEVE_INLINE static void pull(const Units<Real>& at, const State<Real>& g, State<Real>&) {

@@ -24,7 +24,7 @@ Real largest_of(const Real* values, Index count) {
     Vector<Real> tops{};
     for (Index j = 0; j < count; j += lanes<Real>) {
         const Vector<Real> size = magnitude<Real>(load(values + j));
-        tops = size > tops ? size : tops;
+        tops = select<Real>(size > tops, size, tops);
     }
     Real top = 0;
     for (Index lane = 0; lane < lanes<Real>; ++lane) top = tops[lane] > top ? tops[lane] : top;
@@ -40,7 +40,7 @@ Real largest_carried(const Linearised<Real>& at, Index b) {
         arriving<Cell>(at, b, j, Real(1), false, g);
         for (Index s = 0; s < Cell::parts; ++s) {
             const Vector<Real> size = magnitude<Real>(g[s]);
-            tops = size > tops ? size : tops;
+            tops = select<Real>(size > tops, size, tops);
         }
     }
     Real top = 0;

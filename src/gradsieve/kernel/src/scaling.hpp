@@ -37,7 +37,7 @@ inline Real largest(const Real* at, Index ld, Index rows, Index columns) {
     for (Index b = 0; b < rows; ++b, at += ld)
         for (Index j = 0; j < width; j += lanes<Real>) {
             const Vector<Real> size = magnitude<Real>(load(at + j));
-            top = top > size ? top : size;
+            top = select<Real>(top > size, top, size);
         }
     Real result = 0;
     for (Index lane = 0; lane < lanes<Real>; ++lane)

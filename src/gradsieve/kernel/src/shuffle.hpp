@@ -16,11 +16,16 @@ struct Pair {
 template <int distance, class Real, std::size_t... lane>
 GRADSIEVE_INLINE Pair<Real> exchange(Vector<Real> a, Vector<Real> b,
                                      std::index_sequence<lane...>) {
+#if defined(GRADSIEVE_PORTABLE)
+    return {{{(int(lane) & distance ? b[Index(lane) - distance] : a[Index(lane)])...}},
+            {{(int(lane) & distance ? b[Index(lane)] : a[Index(lane) + distance])...}}};
+#else
     constexpr int L = int(lanes<Real>);
     return {__builtin_shufflevector(
                 a, b, (int(lane) & distance ? L + int(lane) - distance : int(lane))...),
             __builtin_shufflevector(
                 a, b, (int(lane) & distance ? L + int(lane) : int(lane) + distance)...)};
+#endif
 }
 
 template <int distance, class Real>

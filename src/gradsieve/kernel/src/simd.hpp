@@ -1,4 +1,4 @@
-// The vectors of one instruction set, as the compiler's own vector types.
+// The vectors of one instruction set, as the compiler's own vector types, or as structs (portable.hpp).
 //
 // Each source that includes this is compiled once per instruction set with GRADSIEVE_ISA set to a
 // name of its own, which keeps the copies apart.
@@ -8,6 +8,10 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#endif
+
+#if !defined(__GNUC__) && !defined(__clang__) && !defined(GRADSIEVE_PORTABLE)
+#define GRADSIEVE_PORTABLE
 #endif
 
 #ifndef GRADSIEVE_ISA
@@ -36,6 +40,15 @@ inline constexpr int registers = 16;
 inline constexpr int tile_rows = 5;  // and a register for a product before its sum
 #endif
 
+}  // namespace gradsieve::GRADSIEVE_ISA
+
+#if defined(GRADSIEVE_PORTABLE)
+#include "portable.hpp"
+#endif
+
+namespace gradsieve::GRADSIEVE_ISA {
+
+#if !defined(GRADSIEVE_PORTABLE)
 template <class Real>
 struct Simd;
 
@@ -52,6 +65,7 @@ struct Simd<double> {
     typedef std::int64_t Bits __attribute__((vector_size(vector_bytes), may_alias));
     using Bit = std::int64_t;
 };
+#endif
 
 template <class Real>
 using Vector = typename Simd<Real>::Vector;
@@ -59,6 +73,29 @@ using Vector = typename Simd<Real>::Vector;
 template <class Real>
 inline constexpr Index lanes = vector_bytes / Index(sizeof(Real));
 
+#if defined(GRADSIEVE_PORTABLE)
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> load_unaligned(const Real* from) {
+    Vector<Real> value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+template <class Real>
+GRADSIEVE_INLINE void store_unaligned(Real* to, Vector<Real> value) {
+    std::memcpy(to, &value, sizeof value);
+}
+
+template <class Real>
+GRADSIEVE_INLINE Vector<Real> load(const Real* from) {
+    return load_unaligned(from);
+}
+
+template <class Real>
+GRADSIEVE_INLINE void store(Real* to, Vector<Real> value) {
+    store_unaligned(to, value);
+}
+#else
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> load(const Real* from) {
     return *reinterpret_cast<const Vector<Real>*>(from);
@@ -84,6 +121,19 @@ template <class Real>
 GRADSIEVE_INLINE void store(Real* to, Vector<Real> value) {
     *reinterpret_cast<Vector<Real>*>(to) = value;
 }
+#endif
+
+// Of each lane the first where the mask is set, else the second.
+template <class Real, class Mask>
+GRADSIEVE_INLINE Vector<Real> select(Mask mask, Vector<Real> first, Vector<Real> second) {
+#if defined(GRADSIEVE_PORTABLE)
+    for (Index lane = 0; lane < lanes<Real>; ++lane)
+        if (mask[lane]) second[lane] = first[lane];
+    return second;
+#else
+    return mask ? first : second;
+#endif
+}
 
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> broadcast(Real value) {
@@ -107,7 +157,7 @@ GRADSIEVE_INLINE Vector<Real> at_least(Vector<Real> floor, Vector<Real> value) {
     else
         return (Vector<Real>)_mm512_max_pd((__m512d)floor, (__m512d)value);
 #else
-    return floor > value ? floor : value;
+    return select<Real>(floor > value, floor, value);
 #endif
 }
 

@@ -1,6 +1,8 @@
 // Powers of two as units: what deltas are measured in, row by row, so that they stay numbers.
 #pragma once
 
+#include <cstring>
+
 #include "simd.hpp"
 
 namespace gradsieve::GRADSIEVE_ISA {
@@ -13,7 +15,7 @@ GRADSIEVE_INLINE std::int32_t units_of(Real top, std::int32_t exponent) {
     if (!(top > 0) || !(top - top == 0)) return nothing;
     const double wide = double(top);
     std::uint64_t bits = 0;
-    __builtin_memcpy(&bits, &wide, sizeof bits);
+    std::memcpy(&bits, &wide, sizeof bits);
     const int size = int(bits >> 52) - 1022;  // as frexp gives it: top lies in ½ … 1 of 2**size
     constexpr int steepest = 126;
     return exponent + (size < -steepest ? -steepest : size > steepest ? steepest : size);
@@ -26,7 +28,7 @@ GRADSIEVE_INLINE Real power_of_two(std::int32_t shift) {
     if (shift < -reach) return Real(0);
     const std::uint64_t bits = std::uint64_t(1023 + (shift > reach ? reach : shift)) << 52;
     double power = 0;
-    __builtin_memcpy(&power, &bits, sizeof power);
+    std::memcpy(&power, &bits, sizeof power);
     return Real(power);
 }
 

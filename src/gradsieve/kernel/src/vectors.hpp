@@ -80,7 +80,7 @@ template <class Real>
 void scaled(const Real* gradient, const double* mean_square, double weight, double epsilon,
             Index size, Real* out) {
     for (Index j = 0; j < size; ++j)
-        out[j] = Real(double(gradient[j]) / (__builtin_sqrt(mean_square[j] / weight) + epsilon));
+        out[j] = Real(double(gradient[j]) / (::sqrt(mean_square[j] / weight) + epsilon));
 }
 
 }  // namespace gradsieve::GRADSIEVE_ISA

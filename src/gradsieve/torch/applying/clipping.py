@@ -18,7 +18,7 @@ Threshold = float | Literal["auto"]
 
 def total_norm(parameters: Iterable[Tensor]) -> Tensor | None:
     """The norm of all gradients together, or None where there are none."""
-    gradients = [one.grad.detach() for one in parameters if one.grad is not None]
+    gradients = [values_of(one.grad.detach()) for one in parameters if one.grad is not None]
     if not gradients:
         return None
     device = gradients[0].device
@@ -30,6 +30,11 @@ def total_norm(parameters: Iterable[Tensor]) -> Tensor | None:
     ]
     norm: Tensor = torch.linalg.vector_norm(torch.stack(wide))
     return norm
+
+
+def values_of(gradient: Tensor) -> Tensor:
+    """The values of a gradient that are not zero for certain: of a sparse one those it has."""
+    return gradient.coalesce().values() if gradient.is_sparse else gradient
 
 
 class Clip:

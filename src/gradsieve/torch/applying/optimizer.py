@@ -27,7 +27,7 @@ from gradsieve.torch.applying.clipping import Clip, Threshold
 from gradsieve.torch.applying.look import Look
 from gradsieve.torch.applying.remembered import Remembered
 from gradsieve.torch.applying.snapshot import Snapshot, finite_gradients, moving_parameters
-from gradsieve.torch.applying.successive import Successive
+from gradsieve.torch.applying.successive import Successive, mean_over_processes
 from gradsieve.torch.applying.wrapped import Wrapped
 from gradsieve.torch.evidence.gather import gather
 from gradsieve.torch.memory import Memory
@@ -143,8 +143,9 @@ class Sieve(Wrapped):
             for stack in self.stacks:
                 learning = self._remembered.learning.setdefault(stack.name, Learning())
                 learning.observe(self._successive.cosine(stack))
-        self._remembered.looks_in -= 1
-        if self._remembered.looks_in > 0:
+        frozen = not any(stack.parameters() for stack in self.stacks)
+        self._remembered.looks_in -= 0 if frozen else 1
+        if frozen or self._remembered.looks_in > 0:
             take()
             self._note({"": Verdict(True, Reason.NOT_LOOKED_AT)})
             return
@@ -167,7 +168,10 @@ class Sieve(Wrapped):
         for stack in self.stacks if self._together else list(finished):
             chains = finished.get(stack, [])
             measured = gather(stack, chains, self.policy, self._together, self._memory)
-            first = Evidence(measured.Q, self._remembered.learning.get(stack.name))
+            learning = self._remembered.learning.get(stack.name)
+            if learning is not None and self._together:
+                learning.agreement = mean_over_processes(learning.agreement)
+            first = Evidence(measured.Q, learning)
             looks[stack.name] = Look(measured, self.policy, first, self._together)
         self._say_unjudged(looks)
         return looks
@@ -275,7 +279,7 @@ class Sieve(Wrapped):
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's, and the sieve's own under "gradsieve"."""
-        own = self._remembered.saved()
+        own = {**self._remembered.saved(), "gradients": self._successive.saved()}
         if self.clip is not None:
             own["clip"] = self.clip.state_dict()
         return {**self.optimizer.state_dict(), "gradsieve": own}
@@ -284,10 +288,11 @@ class Sieve(Wrapped):
         """Load a state of this class, or of the wrapped optimizer's own."""
         saved = state_dict.get("gradsieve", {})
         own, clip = Remembered.loaded(saved), copy.deepcopy(self.clip)
+        successive = Successive.loaded(saved.get("gradients", {}))
         if clip is not None and "clip" in saved:
             clip.load_state_dict(saved["clip"])
         self.optimizer.load_state_dict({k: v for k, v in state_dict.items() if k != "gradsieve"})
-        self._remembered, self.clip = own, clip
+        self._remembered, self._successive, self.clip = own, successive, clip
         self.recorder.forget()
         self.recorder.listening = own.looks_in <= 1
 

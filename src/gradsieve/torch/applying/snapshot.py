@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from gradsieve.torch.applying.clipping import values_of
 from gradsieve.torch.measures import all_finite
 
 _IMMUTABLE = (bool, int, float, str, type(None))
@@ -74,5 +75,5 @@ def _restored(saved: tuple[Any, Any]) -> Any:
 
 def finite_gradients(optimizer: Optimizer) -> bool:
     """Whether a step by these gradients may be made at all."""
-    gradients = [p.grad for p in moving_parameters(optimizer) if p.grad is not None]
+    gradients = [values_of(p.grad) for p in moving_parameters(optimizer) if p.grad is not None]
     return not gradients or all_finite(gradients)

@@ -20,6 +20,7 @@ from torch import Tensor
 from gradsieve.flow import Norms
 from gradsieve.network import Array
 from gradsieve.torch.evidence.carrier import Carrier
+from gradsieve.torch.evidence.processes import over_processes
 from gradsieve.torch.evidence.recursion import Deltas
 
 
@@ -137,7 +138,7 @@ def _side(square: Array, product: Array, exponent: Array, together: bool) -> _Si
     used = exponent[square > 0]
     common = int(used.max()) if used.size else lowest
     if together:
-        common = int(_reduced(torch.tensor(common), torch.distributed.ReduceOp.MAX))
+        common = int(over_processes(torch.tensor(common), torch.distributed.ReduceOp.MAX))
     if common == lowest:
         common = 0
     shift = 2 * np.maximum(exponent - common, -2000)
@@ -148,11 +149,6 @@ def _side(square: Array, product: Array, exponent: Array, together: bool) -> _Si
     total = [float(one.sum()) for one in (lengths, slopes, squares, products)]
     if together:
         wide = torch.tensor(total, dtype=torch.float64)
-        total = _reduced(wide, torch.distributed.ReduceOp.SUM).tolist()
+        total = over_processes(wide).tolist()
     norm, slope, sum_square, sum_product = total
     return _Side(norm, slope, sum_square, sum_product, common)
-
-
-def _reduced(values: Tensor, operation: torch.distributed.ReduceOp.RedOpType) -> Tensor:
-    torch.distributed.all_reduce(values, operation)
-    return values

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-import torch.distributed
 
 from gradsieve.change import NormChange, difference, summarise
 from gradsieve.flow import Norms
@@ -19,6 +18,7 @@ from gradsieve.torch.evidence import ends
 from gradsieve.torch.evidence.change import change_deltas
 from gradsieve.torch.evidence.followed import followed
 from gradsieve.torch.evidence.kernel_layer import FollowedLayer
+from gradsieve.torch.evidence.processes import over_processes
 from gradsieve.torch.evidence.slow import SlowSum, slow_sum
 from gradsieve.torch.evidence.transport import Carried, Transport, carry
 from gradsieve.torch.memory import Memory
@@ -60,7 +60,7 @@ class Measured:
             return self.slow.examples
         count = torch.tensor(self._ends.count)
         if self.together:
-            torch.distributed.all_reduce(count)
+            count = over_processes(count)
         return int(count)
 
     @cached_property
@@ -86,7 +86,7 @@ class Measured:
     def unjudged(self) -> str | None:
         """Why there can be no verdict, or None."""
         if self.count == 0:
-            return self.left_out or TOO_SHORT
+            return self.left_out or (TOO_SHORT if self.carried else NO_GRADIENT)
         near = self.norms.near_norm if self.slow is None else self.slow.near
         return NO_GRADIENT if near == 0 else None
 

@@ -18,11 +18,11 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-import torch.distributed
 
 from gradsieve.change import window_steps
 from gradsieve.network import Array
 from gradsieve.torch.evidence.carrier import Carrier
+from gradsieve.torch.evidence.processes import over_processes
 from gradsieve.torch.evidence.recursion import Deltas
 
 NONE = -(2**40)  # the exponent of zero
@@ -55,8 +55,7 @@ class SlowSum:
     def over_processes(self) -> SlowSum:
         """The sum over all processes of torch.distributed."""
         total = torch.tensor(astuple(self), dtype=torch.float64)
-        torch.distributed.all_reduce(total)
-        logs, *counts = total.tolist()
+        logs, *counts = over_processes(total).tolist()
         return SlowSum(logs, *map(int, counts))
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
@@ -61,7 +62,7 @@ class Recurrent(Protocol):
 class Stack:
     """One recurrent module: its layers, each with one or two directions in time."""
 
-    name: str
+    name: str  # in the plain model, so that a checkpoint of a compiled one or of DDP's fits it
     module: nn.Module
     cell: Cell
     layers: int
@@ -81,8 +82,8 @@ class Stack:
 
     @property
     def label(self) -> str:
-        """The name in the model, compiled or not; the class where the module is the model."""
-        return self.name.replace("_orig_mod.", "") or type(self.module).__name__
+        """The name in the model; the class where the module is the model."""
+        return self.name or type(self.module).__name__
 
     def weights(self) -> StackWeights:
         """Effective weights, attached to the parameters that they come from."""
@@ -107,7 +108,12 @@ class Stack:
 def find_stacks(model: nn.Module) -> list[Stack]:
     """Every recurrent module of the model, or an InvalidArgument with a remedy."""
     _refuse_sharded(model)
-    stacks = [stack for name, module in model.named_modules() if (stack := _stack(name, module))]
+    named = _inner(model).named_modules()
+    stacks = [
+        stack
+        for name, module in named
+        if (stack := _stack(f"{name}.".replace("_orig_mod.", "")[:-1], module))
+    ]
     inside = {id(part) for stack in stacks if stack.own for part in stack.module.modules()} - {
         id(stack.module) for stack in stacks if stack.own
     }
@@ -119,6 +125,16 @@ def find_stacks(model: nn.Module) -> list[Stack]:
             "and recurrent_weights() (see gradsieve.torch.Recurrent)"
         )
     return stacks
+
+
+def _inner(model: nn.Module) -> nn.Module:
+    """The model inside torch.compile, DistributedDataParallel and DataParallel."""
+    while True:
+        name = "module" if isinstance(model, DistributedDataParallel | nn.DataParallel) else ""
+        inner = getattr(model, name or "_orig_mod", None)
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
 
 
 def _refuse_sharded(model: nn.Module) -> None:
