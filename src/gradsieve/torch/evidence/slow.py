@@ -93,6 +93,7 @@ def _slow_logs(carrier: Carrier, deltas: list[Deltas], horizon: int | None, wind
 
 def _log_norms(squares: Array, exponents: Array) -> Array:
     """(N,): log10 of the norms of layers' parts, (layers,N), side by side; −inf for zero."""
+    exponents = exponents.astype(np.int64)  # NONE is none of int32
     highest = np.where(squares != 0, exponents, NONE).max(0)
     shift = np.clip(2 * (exponents - highest), -2000, 2000)
     total = np.ldexp(squares, shift).sum(0)
