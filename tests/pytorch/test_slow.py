@@ -20,6 +20,7 @@ import gradsieve as gs
 import gradsieve.torch as gst
 from gradsieve.errors import InvalidArgument
 from gradsieve.sieve import Reason
+from gradsieve.torch.evidence import slow
 from gradsieve.torch.evidence.gather import gather
 from gradsieve.torch.evidence.slope import q_gradient
 from gradsieve.torch.modules.record import Recorder
@@ -355,3 +356,10 @@ def test_sequences_too_short_to_have_a_slow_gradient_are_kept_and_said():
         optimizer.step()
     assert optimizer.last.keep
     assert optimizer.counts["unjudged"] == 1
+
+
+def test_exponents_of_32_bits_are_taken():
+    """NumPy 2.5 refuses a Python integer that the array's type does not hold."""
+    squares, exponents = np.array([[4.0, 0.0]]), np.array([[3, 0]], np.int32)
+    logs = slow._log_norms(squares, exponents)
+    assert logs.tolist() == [pytest.approx(math.log10(16)), -math.inf]

@@ -119,6 +119,7 @@ def _window(
 
 def _log_norms(squares: Array, exponents: Array) -> Array:
     """(N,): log10 of the norms of layers' parts, (layers,N), side by side; −inf for zero."""
+    exponents = exponents.astype(np.int64)  # NONE is none of int32
     highest = np.where(squares != 0, exponents, NONE).max(0)
     if len(squares) == 1:
         total = squares[0]
