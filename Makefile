@@ -16,7 +16,7 @@ LOWEST := -p no:cacheprovider $(filter-out tests/test_docs.py tests/test_estimat
 
 help:
 	@echo "make demo      train networks with the sieve off and on, compare, write a report (minutes)"
-	@echo "make quick     the same with fewer networks and shorter sequences (half a minute)"
+	@echo "make quick     the same with fewer networks and updates (half a minute)"
 	@echo "make test      every test, the linter and the type checker"
 	@echo "make test-lowest  the core's tests with the oldest versions that are allowed"
 	@echo "make bench     what an update costs, against PyTorch and JAX"

@@ -33,15 +33,15 @@ class Size(NamedTuple):
     epochs: int
 
 
-WHOLE, QUICK = Size(150, 6, 300), Size(80, 3, 160)
+WHOLE, QUICK = Size(150, 6, 300), Size(150, 3, 160)
 
 
 def demo(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Shorter sequences, fewer networks: half a minute.")
+        bool, typer.Option("--quick", help="Fewer networks, fewer updates: half a minute.")
     ] = False,
     length: Annotated[
-        int | None, typer.Option(help="Time steps of a sequence; 150, or 80 if quick.")
+        int | None, typer.Option(help="Time steps of a sequence; 150.")
     ] = None,
     networks: Annotated[int | None, typer.Option(min=1, help="Networks; 6, or 3 if quick.")] = None,
     epochs: Annotated[
