@@ -1,10 +1,13 @@
 """The public names, what the core may import, and that nothing in the package unpickles."""
 
+import os
 import re
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+import pytest
 
 import gradsieve as gs
 
@@ -106,3 +109,14 @@ def test_no_module_can_unpickle_or_evaluate_what_a_file_holds():
         if forbidden.search(line)
     ]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_a_python_that_make_wheel_cannot_have_is_named():
+    """Rather than left out, which would pass with fewer Pythons than were asked for."""
+    script = Path(__file__).with_name("wheel.sh")
+    asked = {**os.environ, "PYTHONS": f"{sys.executable} python9.9"}
+    done = subprocess.run(["sh", script], env=asked, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("PYTHONS has python9.9")
+    assert not done.stdout

@@ -8,19 +8,22 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$PWD/build/wheel
 quiet="--quiet --disable-pip-version-check"
-rm -rf "$work"
-mkdir -p "$work" dist
 
 runs() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; }
 stable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 12))'; }
 short() { "$1" -c 'import sys; print("%d%d" % sys.version_info[:2])'; }
 
-PYTHONS=${PYTHONS:-python3 python3.11 python3.12 python3.13 python3.14}
 own="" limited=""
-for python in $PYTHONS; do
-    runs "$python" || continue
+for python in ${PYTHONS:-python3 python3.11 python3.12 python3.13 python3.14}; do
+    if ! runs "$python"; then
+        [ -n "${PYTHONS:-}" ] || continue
+        echo "PYTHONS has $python, which is no Python from 3.11 on that runs here" >&2
+        exit 2
+    fi
     if stable "$python"; then limited="$limited $python"; else own=$python; fi
 done
+rm -rf "$work"
+mkdir -p "$work" dist
 
 repaired() {  # a folder with one wheel
     case $(uname) in

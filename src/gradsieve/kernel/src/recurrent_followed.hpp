@@ -11,7 +11,7 @@ namespace gradsieve::GRADSIEVE_ISA {
 
 template <class Real>
 GRADSIEVE_INLINE Vector<Real> larger(Vector<Real> one, Vector<Real> other) {
-    return one > other ? one : other;  // NaN is passed over
+    return select<Real>(one > other, one, other);  // NaN is passed over
 }
 
 template <class Real>
