@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -160,6 +164,19 @@ def test_the_trainer_of_transformers_trains_with_it_and_keeps_what_is_read(tmp_p
     assert last["gradsieve/clip/share"] == len(bitten) / 2
     assert last["gradsieve/sieve/steps"] == 4
     assert "gradsieve/net.recurrent/layer0/slow_Q" in last
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("framework", ["lightning", "transformers"])
+def test_copies_of_a_callback_are_free_of_its_watch(framework, way):
+    """A trainer that has trained is pickled with its callbacks to train in other processes."""
+    module = importlib.import_module(f"gradsieve.torch.watching.{framework}")
+    callback = getattr(module, f"{framework.title()}Watch")(every=7)
+    with gst.watch(nn.GRU(2, 3)) as callback.look:
+        copied = way(callback)
+    assert copied.look is None
+    assert copied.every == 7
+    assert callback.look is not None
 
 
 def test_accelerate_trains_with_it():

@@ -123,6 +123,17 @@ def test_a_sieve_says_why_it_cannot_be_copied(way):
         way(gst.Sieve(one, sgd(one)))
 
 
+@pytest.mark.parametrize("way", [copy.deepcopy, copy.copy, pickle.dumps])
+def test_a_watch_says_why_it_cannot_be_copied_and_goes_on(way):
+    """A copy would hear of no call, and its readings would be empty without a word."""
+    one = model()
+    with gst.watch(one, every=1) as look:
+        with pytest.raises(GradsieveError, match="listens to one model"):
+            way(look)
+        run(one)[-1].sum().backward()
+        assert look.read()
+
+
 BAD = {
     "no dict": 3,
     "counts of words": {"counts": {"steps": "many"}},

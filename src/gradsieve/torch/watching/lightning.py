@@ -36,6 +36,10 @@ class LightningWatch(Callback):
         self.look: Watch | None = None
         self._loss: Tensor | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, such as those for other processes: without the watch."""
+        return {**self.__dict__, "look": None}
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         optimizers = list(trainer.optimizers)
         chosen = next((one for one in optimizers if isinstance(one, Sieve)), optimizers[0])

@@ -39,6 +39,10 @@ class TransformersWatch(TrainerCallback):
         self.look: Watch | None = None
         self._loss: float | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, such as those for other processes: without the watch."""
+        return {**self.__dict__, "look": None}
+
     def on_train_begin(
         self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
     ) -> None:

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Iterable
-from typing import Self
+from typing import NoReturn, Self
 
 import torch
 from torch import Tensor, nn
@@ -220,6 +220,18 @@ class Watch:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse_copy()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse_copy()
+
+    def _refuse_copy(self) -> NoReturn:
+        raise GradsieveError(
+            "a gst.Watch cannot be copied or pickled, because it listens to one model; make one "
+            "for the copied model by gst.watch()"
+        )
 
 
 def _slow_range(optimizer: Optimizer | None) -> tuple[float, float]:
