@@ -16,6 +16,8 @@ from enum import Enum
 MOSTLY = 0.5  # share of activations at an end from which a layer is saturated
 GUESSING = 0.98  # share of a constant guess's loss from which a network is at the guess
 LEARNED = 0.2  # share below which a task is learned, whatever its gradient is
+ABOVE_GUESS = 0.02  # of accuracy, at least; a difference that matters
+STANDARD_ERRORS = 4.0  # of the guess over the test sequences: less may be luck
 
 
 class Symptom(Enum):
@@ -125,6 +127,16 @@ def judge(
         found = [(Symptom.HEALTHY, f"{seen}, inside {q_range[0]:g} … {q_range[1]:g}")]
     symptoms = tuple(dict.fromkeys(symptom for symptom, _ in found))
     return Judgement(symptoms, tuple(said for _, said in found), _advice(symptoms, corrected))
+
+
+def at_a_guess(accuracy: float, guess: float, sequences: int) -> bool:
+    """Whether an accuracy on so many sequences is no better than a constant guess.
+
+    >>> at_a_guess(0.28, guess=0.25, sequences=2000), at_a_guess(0.3, guess=0.25, sequences=2000)
+    (True, False)
+    """
+    error = math.sqrt(guess * (1 - guess) / sequences)
+    return accuracy < guess + max(ABOVE_GUESS, STANDARD_ERRORS * error)
 
 
 def _of_layer(layer: LayerReading, q_range: tuple[float, float]) -> list[tuple[Symptom, str]]:

@@ -169,6 +169,10 @@ def test_a_small_study_runs_and_goes_on_from_its_record(tmp_path):
         rows = list(csv.DictReader(file))
     assert [(row["sieve"], row["task"]) for row in rows] == [(RECOMMENDED, "series UnitTest")]
     assert (first / "results" / "leave-it-on.png").stat().st_size > 5_000
+    assert (
+        "| data sets | auto | slow Q |"
+        in (first / "results" / "leave-it-on-verdicts.md").read_text()
+    )
     more = ["--folder", str(second), "--from-record", str(written), "--write-only"]
     assert CliRunner().invoke(app, [*words, *more]).exit_code == 0
     assert (second / "results" / "leave-it-on.csv").read_text() == written.read_text()

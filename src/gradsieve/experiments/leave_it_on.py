@@ -15,6 +15,7 @@ from typing import Any
 
 from gradsieve import recipes
 from gradsieve.experiments import leave_it_on_tables as written
+from gradsieve.experiments import verdicts
 from gradsieve.experiments.config import CORE, REPORTED, TASKS, Condition, RunConfig
 from gradsieve.experiments.problems import SERIES
 from gradsieve.experiments.record import OF_OUR_RECIPE, write_rows
@@ -201,6 +202,7 @@ def write(scope: Scope, store: Store, places: Places) -> None:
     written.write(NAME, lines, scope.networks, places.output)
     known = store.those_of(all_runs(scope, store))
     write_rows(places.output / f"{NAME}.csv", known, OF_OUR_RECIPE)
+    verdicts.write(NAME, known, places.output)
 
 
 def all_runs(scope: Scope, store: Store) -> list[RunConfig]:

@@ -5,15 +5,13 @@ Settings are named as `gradsieve.recipe` names them; on the command line `clip=1
 
 from __future__ import annotations
 
-import math
 import statistics
 
 from gradsieve import tasks
+from gradsieve.judgement import at_a_guess
 from gradsieve.report.runs import RecordedRun
 
 SOLVED = 0.99  # the accuracy at which the paper's protocol stops
-ABOVE_CHANCE = 0.02  # at least; a difference that matters
-STANDARD_ERRORS = 4.0  # of the guess over the test sequences: less may be luck
 BROKEN = 0.01  # share of updates that were not finite
 LATE = 0.9  # a best validation after this share of the run: it was still improving
 CORRECTING = ("auto", "hold", "steer")
@@ -28,8 +26,7 @@ def stuck(run: RecordedRun) -> bool:
     """Whether the run is no better than a constant guess."""
     if run.accuracy is None or run.chance is None:
         return False
-    error = math.sqrt(run.chance * (1 - run.chance) / run.recipe.budget.sizes[2])
-    return run.accuracy < run.chance + max(ABOVE_CHANCE, STANDARD_ERRORS * error)
+    return at_a_guess(run.accuracy, run.chance, run.recipe.budget.sizes[2])
 
 
 def advice(run: RecordedRun) -> str:
