@@ -159,8 +159,7 @@ def _p_value(arm: ArmRows, other: ArmRows | None) -> str:
 
 def short_table(lines: Sequence[Line]) -> str:
     """Of each row that has them, `recommended` against the better of the two usual arms."""
-    head = ("task", "T", "cell", "recommended", "> 99 %", "better usual arm", "its mean", "pairs",
-            "difference", "p", "verdict")  # fmt: skip
+    head = ("task", "T", "cell", "recommended", "better usual arm", "difference", "p", "verdict")
     cells = []
     for line in lines:
         own = line.arms.get("recommended")
@@ -173,8 +172,8 @@ def short_table(lines: Sequence[Line]) -> str:
         values, others = pair
         difference, p = fmean(values) - fmean(others), paired_p_value(values, others)
         cells.append(
-            [line.condition.task, str(line.condition.length), line.cell, f"{fmean(values):.1%}",
-             solved(values), name, f"{fmean(others):.1%}", str(len(values)),
+            [line.condition.task, str(line.condition.length), line.cell,
+             f"{fmean(values):.1%}", f"{fmean(others):.1%}, {name}",
              f"{100 * difference:+.1f}", f"{p:.3f}", verdict(difference, p)]
         )  # fmt: skip
     return table(head, cells) if cells else "No row has two networks of both sides yet.\n"
