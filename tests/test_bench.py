@@ -23,6 +23,7 @@ from gradsieve.bench.page import Findings, page
 from gradsieve.bench.timing import Timing, take_turns
 from gradsieve.bench.workload import GATES, Dimensions, make_workload
 from gradsieve.cli import app
+from gradsieve.training.data import AnyLength
 
 SMALL = Dimensions("tanh", 12, 3, 8)
 
@@ -117,6 +118,11 @@ def test_the_page_shows_ratios_and_seconds(tmp_path):
 def short():
     """A task that is solved in a few hundred updates."""
     return Drawn.of(gs.tasks.temporal_order(length=10), seed=0)
+
+
+def test_gradsieve_races_with_its_curriculum(short):
+    assert isinstance(short, AnyLength)
+    assert short.of_length(5) == gs.tasks.temporal_order(length=5)
 
 
 def test_contestants_see_the_same_sequences_and_stop_when_they_have_solved_the_task(short):
