@@ -138,10 +138,16 @@ def _growth(rows: list[Row], varied: str) -> str:
     of_size: Callable[[Row], int] = lambda row: getattr(row.size, varied)  # noqa: E731
     middle = {"length": 100, "hidden": 100, "batch": 10}
     others = [name for name in middle if name != varied]
+    found: dict[
+        tuple[str, int], Row
+    ] = {}  # each size grows from the middle one: it is there thrice
+    for row in rows:
+        if all(getattr(row.size, name) == middle[name] for name in others):
+            found.setdefault((row.size.cell, of_size(row)), row)
+    cells = list(dict.fromkeys(cell for cell, _ in found))
     lines = [
-        [row.size.cell, str(of_size(row)), *_growth_cells(row)]
-        for row in rows
-        if all(getattr(row.size, name) == middle[name] for name in others)
+        [cell, str(size), *_growth_cells(found[cell, size])]
+        for cell, size in sorted(found, key=lambda one: (cells.index(one[0]), one[1]))
     ]
     return table(["cell", varied, "plain", "corrected / plain", "share of peak"], lines)
 
