@@ -22,7 +22,7 @@ from gradsieve.experiments.workers import worker_processes
 from gradsieve.files import write_atomically
 from gradsieve.network import SRN
 from gradsieve.recipe import Curriculum, Recipe, Sieve
-from gradsieve.recipes import recommended
+from gradsieve.recipes import own_data, recommended
 from gradsieve.text import table
 from gradsieve.training import Extension, Outcome, Stepper, run_one
 
@@ -193,6 +193,20 @@ TRIALS = (
     ),
     starts("temporal_order", 150),
     starts("adding", 100),
+    Question(
+        "automatic clipping",
+        "Does AutoClip's threshold, a quantile of all norms so far, do as well as a searched one?",
+        Condition("temporal_order", 150), (SEED, 1001, 1002),
+        {
+            "threshold 0.3": own_data().replaced(clip=0.3),
+            "threshold 1": own_data(),
+            "threshold 3": own_data().replaced(clip=3.0),
+            "AutoClip, quantile 0.1": own_data().replaced(clip="auto"),
+            "AutoClip, quantile 0.5": own_data().replaced(clip="auto", clip_quantile=0.5),
+        },
+        {"test accuracy": ".1%", "updates": ".0f"},
+        {"epochs": 300, "sizes": (20_000, 1_000, 2_000)},
+    ),
     Question(
         "velocity on a skip",
         "What should become of the velocity when an update is left out?",
