@@ -47,7 +47,7 @@ try() {  # an interpreter, and a folder with one wheel
     env=$work/env-$(short "$1")
     "$1" -m venv "$env"
     # shellcheck disable=SC2086
-    PIP_CONSTRAINT=$PWD/constraints.txt "$env/bin/pip" install $quiet --only-binary :all: torch "$2"/repaired/*.whl
+    "$env/bin/pip" install $quiet -c constraints.txt --only-binary :all: torch "$2"/repaired/*.whl
     (
         cd "$env"
         PATH=$env/bin
